@@ -1,0 +1,51 @@
+"""Make and execute notebooks from their text: `python notebooks/make.py [NAME ...]`, all of them by default.
+
+Goes one way, NN_name.md to NN_name.ipynb, then runs the notebook in this folder and stores its outputs, without
+times. A notebook that raises is left as it was, and the exit status is 1.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+from jupytext.config import load_jupytext_config
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+HERE = Path(__file__).parent
+
+
+def make(text: Path) -> None:
+    """Convert one text notebook, execute it and write the .ipynb beside it in one piece."""
+    notebook = jupytext.read(text, config=load_jupytext_config(str(text)))
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"{text.stem[:2]}-{number:02d}"  # fixed, so that a re-run changes only what changed
+    notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"], "language_info": {"name": "python"}}
+    client = NotebookClient(notebook, timeout=3600, record_timing=False, resources={"metadata": {"path": HERE}})
+    client.execute()
+    notebook.metadata["language_info"] = {"name": "python"}  # the kernel's answer names its Python version
+    target, partial = text.with_suffix(".ipynb"), text.with_suffix(".ipynb.tmp")
+    nbformat.write(notebook, partial)
+    os.replace(partial, target)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="notebooks such as 01_decision_boundary; all by default")
+    names = parser.parse_args().names or sorted(path.stem for path in HERE.glob("[0-9]*.md"))
+    failed = 0
+    for name in names:
+        print(f"{name} ...", flush=True)
+        try:
+            make(HERE / f"{Path(name).stem}.md")
+        except CellExecutionError as error:
+            failed += 1
+            print(error, file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

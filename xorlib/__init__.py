@@ -1,0 +1,30 @@
+"""xorlib: how gradient descent learns XOR. The library behind the executable book on RFA and FTT."""
+
+from importlib import import_module
+
+from .version import __version__
+
+_MODULES = (
+    "claims", "data", "measure", "network", "parameters", "plots", "theory", "train",
+)  # fmt: skip
+__all__ = ["__version__", "start", *_MODULES]
+
+
+def __getattr__(name: str):
+    # Modules load when first used: `python -m xorlib.claims` and a refused parameter need not wait for torch.
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def start() -> None:
+    """What every notebook and test begins with: one thread, whatever OMP_NUM_THREADS says, and one figure style.
+
+    One thread makes sums come out in one order, so that printed digits repeat.
+    """
+    import threadpoolctl
+    import torch
+
+    threadpoolctl.threadpool_limits(1)
+    torch.set_num_threads(1)
+    import_module(".plots", __name__).use_style()

@@ -1,0 +1,176 @@
+"""The ledger of claims and their verdicts. `python -m xorlib.claims` prints the table of both."""
+
+import argparse
+import html
+import json
+import math
+import sys
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+MIME = "application/vnd.xorlib.claim+json"
+NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+KINDS = ("exact", "bound", "scaling", "figure", "qualitative", "erratum", "open-question")
+REPRODUCED = ("reproduced", "reproduced with practical constants", "reproduced after correction")
+VERDICTS = (*REPRODUCED, "not reproduced", "out of reach")
+SYMBOLS = {"at_least": ">=", "at_most": "<="}
+
+
+@cache
+def ledger() -> dict[str, dict]:
+    """The entries of claims.yml by id, each with paper, where, statement, kind, rule, bounds, notebook, if_passed.
+
+    `bounds` maps each measured quantity to {at_least: number} and/or {at_most: number}: the rule, for a
+    machine. Raises ValueError for an entry that is not well formed or stands twice.
+    """
+    entries = {}
+    for entry in yaml.safe_load((Path(__file__).parent / "claims.yml").read_text()):
+        name = entry.get("id")
+        needed = {"id", "where", "statement", "kind", "rule", "bounds", "notebook"}
+        if missing := needed - set(entry):
+            raise ValueError(f"claims.yml: {name} lacks {', '.join(sorted(missing))}")
+        if name in entries:
+            raise ValueError(f"claims.yml: {name} stands twice")
+        entry = {"paper": name.split(".")[0].upper(), "if_passed": REPRODUCED[0], **entry}
+        tests = [test for bound in entry["bounds"].values() for test in bound.items()]
+        if entry["kind"] not in KINDS or entry["if_passed"] not in REPRODUCED:
+            raise ValueError(f"claims.yml: {name} has an unknown kind or if_passed")
+        if any(op not in SYMBOLS or not isinstance(limit, int | float) for op, limit in tests):
+            raise ValueError(f"claims.yml: {name} has a bound that is not at_least or at_most with a number")
+        entries[name] = entry
+    return entries
+
+
+def _short(value: float) -> float | None:
+    """At most four significant digits, so that stored numbers repeat; tiny values count as zero."""
+    if not math.isfinite(value):
+        return None
+    return 0.0 if abs(value) < 1e-12 else float(f"{value:.4g}")
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"
+
+
+class Verdict:
+    """A verdict as a notebook output: one line of text, a card in HTML, and the record as JSON."""
+
+    def __init__(self, record: dict):
+        self.record = record
+        self.id, self.verdict = record["id"], record["verdict"]
+
+    def __str__(self) -> str:
+        r = self.record
+        measured = ", ".join(
+            f"{name} {_number(value)}"
+            + "".join(f" ({SYMBOLS[op]} {limit:g})" for op, limit in r["bound"].get(name, {}).items())
+            for name, value in r["measured"].items()
+        )
+        seeds = f" | {r['num_seeds']} seed{'s' * (r['num_seeds'] != 1)}" if r["num_seeds"] else ""
+        reason = f" | {r['reason']}" if "reason" in r else ""
+        return f"{r['id']} | {r['verdict']} | {measured}{seeds}{reason}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        entry, r = ledger()[self.id], self.record
+        rows = "".join(
+            f"<tr><td>{html.escape(name.replace('_', ' '))}</td><td>{_number(value)}</td><td>"
+            + html.escape(", ".join(f"{SYMBOLS[op]} {b:g}" for op, b in r["bound"].get(name, {}).items()))
+            + "</td></tr>"
+            for name, value in r["measured"].items()
+        )
+        seeds = f"<p>Seeds: {r['num_seeds']}</p>" if r["num_seeds"] else ""
+        reason = f"<p>Reason: {html.escape(r['reason'])}</p>" if "reason" in r else ""
+        card = (
+            f'<div class="xor-verdict" data-verdict="{r["verdict"]}">'
+            f"<p><strong>{r['verdict']}</strong> · <code>{r['id']}</code> · {html.escape(entry['where'])}</p>"
+            f"<p>Rule, fixed beforehand: {html.escape(entry['rule'])}</p>"
+            f"<table><thead><tr><th>quantity</th><th>measured</th><th>bound</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>{seeds}{reason}</div>"
+        )
+        return {MIME: r, "text/html": card, "text/plain": str(self)}
+
+
+def verdict(claim: str, *, num_seeds: int | None = None, **measured: float) -> Verdict:
+    """The verdict on a claim from measured quantities, by the ledger's bounds; show it as a cell's last value.
+
+    Every quantity that has a bound must be measured; others are recorded beside them. A quantity that is not
+    finite fails. Raises KeyError for an unknown claim and ValueError for a missing quantity.
+    """
+    entry = _entry(claim)
+    bounds = entry["bounds"]
+    if missing := set(bounds) - set(measured):
+        raise ValueError(f"{claim}: {', '.join(sorted(missing))} must be measured, the rule bounds it")
+    measured = {name: float(value) for name, value in measured.items()}
+    passed = all(
+        math.isfinite(measured[name]) and (measured[name] >= limit if op == "at_least" else measured[name] <= limit)
+        for name, bound in bounds.items()
+        for op, limit in bound.items()
+    )
+    return _record(claim, entry["if_passed"] if passed else "not reproduced", measured, bounds, num_seeds)
+
+
+def out_of_reach(claim: str, reason: str, *, num_seeds: int | None = None, **nearest: float) -> Verdict:
+    """The verdict on a claim that cannot be tested here: why, and the nearest quantities measured."""
+    _entry(claim)
+    return _record(claim, "out of reach", nearest, {}, num_seeds, reason=reason)
+
+
+def _entry(claim: str) -> dict:
+    if claim not in ledger():
+        raise KeyError(f"{claim} is not in claims.yml")
+    return ledger()[claim]
+
+
+def _record(claim, word, measured, bounds, num_seeds, **more) -> Verdict:
+    measured = {name: _short(value) for name, value in measured.items()}
+    return Verdict(
+        {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
+    )
+
+
+def collect(notebooks: Path = NOTEBOOKS) -> tuple[dict[str, dict], list[str]]:
+    """The verdicts in the notebooks' stored outputs, by id, and what is wrong: missing, unknown, twice, misplaced."""
+    found, problems = {}, []
+    for path in sorted(notebooks.glob("*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            for record in (o["data"][MIME] for o in cell.get("outputs", []) if MIME in o.get("data", {})):
+                name = record["id"]
+                if name not in ledger():
+                    problems.append(f"{name}: a verdict in {path.stem}, no entry in the ledger")
+                elif name in found:
+                    problems.append(f"{name}: a second verdict, in {path.stem}")
+                elif ledger()[name]["notebook"] != path.stem:
+                    problems.append(f"{name}: a verdict in {path.stem}, the ledger says {ledger()[name]['notebook']}")
+                found.setdefault(name, record)
+    problems += [f"{name}: no verdict in any notebook" for name in ledger() if name not in found]
+    return found, problems
+
+
+def table(notebooks: Path = NOTEBOOKS) -> list[dict]:
+    """The ledger's entries with their verdicts, in the ledger's order; verdict None where there is none."""
+    found, _ = collect(notebooks)
+    blank = {"verdict": None, "measured": {}, "num_seeds": None}
+    return [entry | {"bound": entry["bounds"]} | blank | found.get(name, {}) for name, entry in ledger().items()]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table; 1 when a claim has no verdict or two, or a verdict no claim."""
+    parser = argparse.ArgumentParser(prog="python -m xorlib.claims", description="Claims and their verdicts.")
+    parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
+    parser.add_argument("--notebooks", type=Path, default=NOTEBOOKS, help="folder of executed notebooks")
+    args = parser.parse_args(argv)
+    rows, (found, problems) = table(args.notebooks), collect(args.notebooks)
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for row in rows:
+            print(f"{row['id']:34} {row['verdict'] or 'NO VERDICT':38} {row['where']} ({row['notebook']})")
+        print(f"{len(found)} verdicts on {len(rows)} claims")
+    print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
