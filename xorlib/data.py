@@ -7,6 +7,7 @@ import numpy as np
 
 CLUSTER_LABELS = np.array([1.0, 1.0, -1.0, -1.0])  # of +mu1, -mu1, +mu2, -mu2
 LAWS = ("gaussian", "uniform", "laplace")
+FLIPS = ("iid", "per-cluster", "one-cluster", "boundary", "adversarial")
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,16 @@ def cluster_noise(law: str, shape: tuple[int, ...], variance: float, rng: np.ran
     raise ValueError(f"law = {law!r} is unknown: one of {', '.join(LAWS)}")
 
 
-def flip_labels(clean_y, cluster, noise_rate: float, flips: str, rng: np.random.Generator) -> np.ndarray:
+def flip_labels(
+    clean_y, cluster, noise_rate: float, flips: str, rng: np.random.Generator, *, x=None, means=None
+) -> np.ndarray:
     """Labels (n,) after noise.
 
     "iid": each flipped with probability noise_rate; "per-cluster": exactly floor(noise_rate * size) of each.
+    The other kinds flip exactly floor(noise_rate * n) points, the last two chosen by x (n, d) and means (4, d):
+    "one-cluster": random ones of cluster +mu1; "boundary": those nearest to |<mu1, x>| = |<mu2, x>|;
+    "adversarial": those most like a victim, the point nearest to that boundary, which keeps its label.
+    Raises ValueError for another kind.
     """
     if flips == "iid":
         flipped = rng.random(len(clean_y)) < noise_rate
@@ -88,8 +95,20 @@ def flip_labels(clean_y, cluster, noise_rate: float, flips: str, rng: np.random.
             members = rng.permutation(np.flatnonzero(cluster == c))
             # The guard keeps floor(0.15 * 20) at 3 although 0.15 * 20 is 2.999...
             flipped[members[: int(np.floor(noise_rate * len(members) + 1e-9))]] = True
+    elif flips in FLIPS:
+        budget = int(np.floor(noise_rate * len(clean_y) + 1e-9))
+        if flips == "one-cluster":
+            order = rng.permutation(np.flatnonzero(cluster == 0))
+        else:
+            along = np.abs(x @ means[[0, 2]].T)
+            order = np.argsort(np.abs(along[:, 0] - along[:, 1]))
+            if flips == "adversarial":
+                victim = order[0]
+                order = np.argsort(-(x @ x[victim]))
+                order = order[order != victim]
+        flipped = np.isin(np.arange(len(clean_y)), order[:budget])
     else:
-        raise ValueError(f"flips = {flips!r} is unknown: one of iid, per-cluster")
+        raise ValueError(f"flips = {flips!r} is unknown: one of {', '.join(FLIPS)}")
     return np.where(flipped, -clean_y, clean_y)
 
 
@@ -115,18 +134,19 @@ def xor_clusters(
     cluster = np.arange(num) % 4 if balanced else rng.integers(0, 4, num)
     x = means[cluster] + cluster_noise(law, (num, dimension), cluster_variance, rng)
     clean_y = CLUSTER_LABELS[cluster]
-    return Sample(x, flip_labels(clean_y, cluster, noise_rate, flips, noise_rng), clean_y, cluster)
+    y = flip_labels(clean_y, cluster, noise_rate, flips, noise_rng, x=x, means=means)
+    return Sample(x, y, clean_y, cluster)
 
 
 # One byte gives eight signs by table look-up, ten times as fast as drawing integers one by one.
-_BYTE_SIGNS = (2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) - 1).astype(np.float32)
+SIGNS_OF_BYTE = (2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) - 1).astype(np.float32)
 
 
 def random_signs(num: int, dimension: int, rng: np.random.Generator, dtype=np.float64) -> np.ndarray:
     """Independent uniform signs (num, dimension), drawn eight to a random byte."""
     bytes_a_row = -(-dimension // 8)
     packed = np.frombuffer(rng.bytes(num * bytes_a_row), dtype=np.uint8)
-    signs = np.take(_BYTE_SIGNS, packed, axis=0).reshape(num, 8 * bytes_a_row)
+    signs = np.take(SIGNS_OF_BYTE, packed, axis=0).reshape(num, 8 * bytes_a_row)
     return np.ascontiguousarray(signs[:, :dimension], dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""Training: full-batch gradient descent on the first layer (RFA)."""
+"""Training: full-batch gradient descent on the first layer (RFA), minibatch SGD on both layers (FTT)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -6,18 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
-from .data import Sample
+from .data import SIGNS_OF_BYTE, Sample
 from .network import Network
 
 
 @dataclass(frozen=True)
 class State:
-    """What a recording function sees: the step, outputs on the training points (n,) and on the test points."""
+    """What a recording function sees: the step, outputs on the training points (n,) and on the test points.
+
+    SGD has no training points: there both outputs are None and a recording function looks at the net.
+    """
 
     step: float
-    train_output: np.ndarray
+    train_output: np.ndarray | None
     test_output: np.ndarray | None
     _weights: Callable[[], np.ndarray]
     _initial: Network
@@ -194,3 +197,108 @@ def gradient_descent(
                 state = State(target, output, engine.test_output(), engine.weights, net)
                 rows.append({"step": target, **record(state)})
     return Run(replace(net, weights=engine.weights()), pd.DataFrame(rows), num_updates)
+
+
+ONLINE_BLOCK = 2**19  # entries of the three buffers of a block together: 2 MiB in float32
+
+
+class _Online:
+    """One SGD step of both layers on fresh Boolean samples, in blocks that stay in cache, buffers allocated once."""
+
+    def __init__(self, net, batch_size, rng, train_second_layer, dtype, device):
+        self.w = torch.tensor(net.weights, dtype=dtype, device=device)
+        self.a = torch.tensor(net.second_layer, dtype=dtype, device=device)
+        self.scale, self.batch_size, self.rng, self.both = net.scale, batch_size, rng, train_second_layer
+        width, dimension = net.weights.shape
+        self.bytes_a_row = -(-dimension // 8)
+        self.block = max(64, min(batch_size, ONLINE_BLOCK // (8 * self.bytes_a_row + 2 * width)))
+        self.signs = SIGNS_OF_BYTE.astype(str(dtype).removeprefix("torch."))
+        self.on_cpu = self.w.device.type == "cpu"
+        if not self.on_cpu:
+            self.signs = torch.tensor(self.signs, device=device)
+        self.points = self.w.new_empty(self.block, 8 * self.bytes_a_row)
+        self.pre, self.act = self.w.new_empty(2, self.block, width)
+        self.gradient = torch.empty_like(self.w)
+
+    def _points(self, packed):
+        if self.on_cpu:
+            out = self.points[: len(packed)]
+            # mode="clip" lets numpy write into `out` directly; a byte is always a valid index.
+            np.take(self.signs, packed, axis=0, out=out.numpy().reshape(len(packed), -1, 8), mode="clip")
+        else:
+            index = torch.from_numpy(packed.astype(np.int64)).to(self.signs.device)
+            out = self.signs[index].view(len(packed), -1)
+        return out[:, : self.w.shape[1]]
+
+    def step(self, size: float) -> float:
+        """Take one step; return the mean loss of the first block before it."""
+        rows = np.frombuffer(self.rng.bytes(self.batch_size * self.bytes_a_row), np.uint8).reshape(-1, self.bytes_a_row)
+        for start in range(0, self.batch_size, self.block):
+            x = self._points(rows[start : start + self.block])
+            pre, act = self.pre[: len(x)], self.act[: len(x)]
+            torch.mm(x, self.w.T, out=pre)
+            margin = (torch.clamp(pre, min=0, out=act) @ self.a).mul_(x[:, 0]).mul_(x[:, 1]).mul_(self.scale)  # -y f
+            if start == 0:
+                loss = 2 * float(torch.nn.functional.softplus(margin).mean())
+            weight = torch.sigmoid(margin).mul_(x[:, 0]).mul_(x[:, 1]).mul_(2 / self.batch_size)  # l' / batch
+            active = torch.gt(pre, 0, out=pre).mul_(weight[:, None])
+            torch.addmm(self.gradient, active.T, x, beta=float(start > 0), out=self.gradient)
+        # relu is homogeneous, so <w, grad_w> = a grad_a (FTT, B.71): no third product over the samples.
+        second = torch.linalg.vecdot(self.w, self.gradient)
+        self.w.addcmul_(self.gradient, self.a[:, None], value=-size)
+        if self.both:
+            self.a.sub_(second, alpha=size)
+        return loss
+
+    def network(self, net) -> Network:
+        w, a = (values.cpu().double().numpy().copy() for values in (self.w, self.a))
+        return replace(net, weights=w, second_layer=a)
+
+
+def minibatch_sgd(
+    net: Network,
+    *,
+    step_size: float,
+    batch_size: int,
+    num_steps: int,
+    rng: np.random.Generator,
+    record_at: Iterable[int] | None = None,
+    record: Callable[[State], dict] | None = None,
+    train_second_layer: bool = True,
+    stop: Callable[[dict], bool] | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+    progress: bool = False,
+) -> Run:
+    """Minibatch SGD of both layers on Boolean XOR with the loss -2 log sigmoid(y f) (FTT, Section 2.2).
+
+    Each step draws `batch_size` fresh points, the same as data.random_signs(batch_size, dimension, rng), and uses
+    the gradients scaled by the width of (2.8) and (2.9). `net` comes from network.both_layers. `record` maps a
+    State to a dict and is called before step 0, at each step of `record_at` and at the last; the run ends early
+    when `stop` of the newest row is true. `train_second_layer=False` is Remark 4.3's algorithm.
+    Raises FloatingPointError when the run diverges (noise step_size * dimension / batch_size of about 4).
+    """
+    engine = _Online(net, batch_size, rng, train_second_layer, getattr(torch, dtype), device)
+    targets, rows, step, limit = {0, num_steps, *(() if record_at is None else record_at)}, [], 0, None
+    with tqdm(total=num_steps, disable=not progress, unit="step") as bar:
+        while True:
+            if step in targets:
+                now = engine.network(net)
+                state = State(step, None, None, lambda now=now: now.weights, now)
+                rows.append({"step": step, **(record(state) if record else {})})
+                if stop is not None and stop(rows[-1]):
+                    break
+            if step == num_steps:
+                break
+            loss = engine.step(step_size)
+            # A run that learns keeps its loss below a few times 2 log 2; one that diverges multiplies it every step.
+            limit = limit or 1e3 * max(1.0, loss)
+            if not loss < limit or (step + 1 == num_steps and not torch.isfinite(engine.w).all()):
+                raise FloatingPointError(
+                    f"minibatch SGD diverged by step {step + 1}: step_size = {step_size:g} with batch_size = "
+                    f"{batch_size} is too large for dimension {net.weights.shape[1]} (step_size * dimension / "
+                    f"batch_size = {step_size * net.weights.shape[1] / batch_size:.3g}; above about 1 is unsafe)"
+                )
+            step += 1
+            bar.update()
+    return Run(engine.network(net), pd.DataFrame(rows), step)
