@@ -5,7 +5,7 @@ from importlib import import_module
 from .version import __version__
 
 _MODULES = (
-    "claims", "data", "kernels", "measure", "network", "parameters", "plots", "theory", "train",
+    "claims", "data", "kernels", "measure", "network", "parameters", "plots", "sweep", "theory", "train",
 )  # fmt: skip
 __all__ = ["__version__", "start", *_MODULES]
 
