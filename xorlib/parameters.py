@@ -148,6 +148,7 @@ class DecisionBoundary(NotebookParameters):
     """RFA, Figure 1."""
 
     notebook = "01_decision_boundary"
+    paper_scale = {"num_seeds": (60, 300)}
     arrays = (("num_train", "dimension", 3), ("width", "dimension", 3), ("num_test", "dimension", 3))
 
     num_train: Annotated[int, Field(ge=40, le=10_000_000)]
@@ -161,6 +162,126 @@ class DecisionBoundary(NotebookParameters):
     step_size: Positive
     num_steps: Annotated[int, Field(ge=6, le=100_000_000)]
     num_seeds: Seeds
+
+
+class OneStepAmplification(NotebookParameters):
+    """RFA, Lemmas 4.1 to 4.4 and 4.10, Proposition 3.2."""
+
+    notebook = "02_one_step_amplification"
+    paper_scale = {"num_seeds": (100, 1000), "sweep_seeds": (6, 30)}
+    arrays = (("num_train", "dimension", 4), ("num_train", "dimensions", 4), ("width", "dimensions", 4),
+              ("num_train", "width", 4))  # fmt: skip
+
+    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
+    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...], Field(min_length=3)]
+    width: Annotated[int, Field(ge=4, le=1_000_000)]
+    noise_rate: Rate
+    cluster_radius: Positive
+    law: Literal["gaussian", "uniform", "laplace"]
+    init_norm: Positive
+    step_size: Annotated[float, Field(gt=0, le=1000)]
+    capture_constants: Annotated[tuple[Annotated[float, Field(ge=1, le=1_000_000)], ...], Field(min_length=1)]
+    delta: Annotated[float, Field(gt=0, lt=0.5)]
+    num_seeds: Seeds
+    sweep_seeds: Annotated[int, Field(ge=2, le=10_000)]
+
+    def problem(self) -> str | None:
+        if len(set(self.dimensions)) < 3:
+            return f"dimensions = {list(self.dimensions)}: a slope needs at least 3 different dimensions"
+        if max(self.capture_constants) <= 1:
+            return f"capture_constants = {list(self.capture_constants)}: the largest C0 must exceed 1 (Lemma 4.2)"
+
+
+class Alignment(NotebookParameters):
+    """RFA, Conditions 4.7 and 4.8, Lemmas 4.6, 4.9, 4.11 and A.1."""
+
+    notebook = "03_alignment"
+    paper_scale = {"num_seeds": (60, 500), "sweep_seeds": (20, 200)}
+    arrays = (("num_train", "dimension", 4), ("num_train", "width", 4), ("width", "dimension", 4))
+
+    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
+    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
+    width: Annotated[int, Field(ge=4, le=1_000_000)]
+    noise_rate: Rate
+    cluster_radius: Positive
+    law: Literal["gaussian", "uniform", "laplace"]
+    init_norm: Positive
+    step_size: Annotated[float, Field(gt=0, le=0.25)]
+    num_steps: Annotated[int, Field(ge=6, le=10_000_000)]
+    capture_constant: Annotated[float, Field(gt=1, le=1_000_000)]
+    delta: Annotated[float, Field(gt=0, lt=0.25)]
+    num_seeds: Seeds
+    sweep_seeds: Annotated[int, Field(ge=2, le=100_000)]
+
+    def problem(self) -> str | None:
+        if self.num_steps * self.step_size < 0.25 + self.step_size:
+            return (f"num_steps = {self.num_steps}: the long run must pass T = 1 + 1/(4 step_size), "
+                    f"{1 + 0.25 / self.step_size:g} for step_size = {self.step_size:g}")  # fmt: skip
+
+
+class PopulationDynamics(NotebookParameters):
+    """FTT's dynamics at any dimension."""
+
+    notebook = "11_population_dynamics"
+    paper_scale = {"width": (2000, 8000), "num_seeds": (5, 20)}
+    arrays = (("real_width", "real_dimensions", 8),)
+
+    width: Annotated[int, Field(ge=200, le=100_000)]
+    init_scale: Annotated[float, Field(ge=1e-4, le=0.5)]
+    step_size: Annotated[float, Field(ge=0.005, le=0.25)]
+    log10_dimensions: Annotated[tuple[Annotated[int, Field(ge=1, le=15)], ...], Field(min_length=4)]
+    noise: Annotated[float, Field(ge=0.1, le=0.5)]
+    real_dimensions: Annotated[tuple[Annotated[int, Field(ge=16, le=500)], ...], Field(min_length=1)]
+    real_width: Annotated[int, Field(ge=20, le=10_000)]
+    real_noise: Annotated[float, Field(ge=1e-3, le=0.1)]
+    num_seeds: Annotated[int, Field(ge=3, le=1000)]
+
+    def problem(self) -> str | None:
+        if len(set(self.log10_dimensions)) < len(self.log10_dimensions):
+            return f"log10_dimensions = {list(self.log10_dimensions)}: must be different, or no line can be fitted"
+
+
+class Generalization(NotebookParameters):
+    """RFA, Theorem 3.1 and what surrounds it."""
+
+    notebook = "04_generalization"
+    arrays = (
+        ("num_train", "dimension", 3), ("width", "dimension", 3), ("sample_sizes", "dimensions", 3),
+        ("kernel_dimension", 1600),
+    )  # fmt: skip
+    paper_scale = {
+        "num_seeds": (200, 2000),
+        "num_seeds_sweep": (40, 200),
+        "num_seeds_kernel": (6, 40),
+        "sample_sizes": ([16, 32, 64, 128, 256], [16, 32, 64, 128, 256, 512, 1024]),
+        "dimensions": ([10, 100, 1000], [10, 100, 1000, 10_000]),
+    }
+
+    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
+    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
+    width: Width
+    noise_rate: Rate
+    noise_radius: Positive
+    init_norm: Positive
+    step_size: Annotated[float, Field(gt=0, le=10)]
+    delta: Annotated[float, Field(gt=0, lt=0.25)]
+    num_seeds: Seeds
+    num_seeds_sweep: Annotated[int, Field(ge=2, le=10_000)]
+    sample_sizes: Annotated[tuple[Annotated[int, Field(ge=4, le=1_000_000)], ...], Field(min_length=2)]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...], Field(min_length=2)]
+    flip_rates: Annotated[tuple[Annotated[float, Field(ge=0, le=0.5)], ...], Field(min_length=1)]
+    kernel_dimension: Annotated[int, Field(ge=2, le=1_000_000)]
+    kernel_noise_radius: Positive
+    init_norms: Annotated[tuple[Annotated[float, Field(gt=0, le=1e8)], ...], Field(min_length=2)]
+    num_seeds_kernel: Annotated[int, Field(ge=2, le=10_000)]
+
+    def problem(self) -> str | None:
+        for name in ("sample_sizes", "dimensions", "flip_rates", "init_norms"):
+            values = getattr(self, name)
+            if list(values) != sorted(set(values)):
+                return f"{name} = {list(values)!r}: must be increasing, each value once"
+        return None
 
 
 MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}

@@ -12,7 +12,7 @@ from types import CodeType, FunctionType, ModuleType
 
 import joblib
 import pandas as pd
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from .version import __version__
 

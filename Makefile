@@ -1,0 +1,40 @@
+# Two commands on a machine with python3 (venv, pip) and make: `make book` and `make test`. `make help` lists all.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+JOBS ?= 2
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+setup: $(READY)  ## make .venv with the pinned packages; the others do this by themselves
+
+# A build after a failed one, or over old pages, could pass unseen: start from an empty folder.
+book: $(READY)  ## build the site from the committed outputs
+	rm -rf _build
+	$(BIN)/jupyter-book build . -n -W --keep-going --all
+	@echo "The book is built: open _build/html/index.html"
+
+test: book  ## every test: library, guards, book, browser, and every notebook by nbval
+	$(BIN)/ruff check .
+	$(BIN)/pytest tests
+	$(BIN)/pytest --nbval --nbval-current-env -n $(JOBS) --dist loadfile notebooks
+	$(BIN)/python -m xorlib.claims > /dev/null
+	@echo "All passed: library, guards, book, browser, notebooks, ledger"
+
+notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decision_boundary ..." for some
+	$(BIN)/python notebooks/make.py $(ONLY)
+
+paper: $(READY)  ## the published-scale runs; writes notebooks/results/*.csv, resumes after a kill
+	$(BIN)/python notebooks/make.py --paper $(ONLY)
+
+benchmark: $(READY)  ## speed against a plain autograd loop, as ratios
+	$(BIN)/python -m benchmarks.gradient_descent
+
+.PHONY: help setup book test notebooks paper benchmark
