@@ -284,4 +284,33 @@ class Generalization(NotebookParameters):
         return None
 
 
+class GradientIdentities(NotebookParameters):
+    """FTT, Appendices B to D."""
+
+    notebook = "08_gradient_identities"
+    paper_scale = {
+        "num_seeds": (3, 20), "num_examples": (150, 2000), "num_samples": (20_000, 200_000),
+        "split_dimension": (32, 36),
+    }  # fmt: skip
+    arrays = (("num_samples", "large_dimension", 3), ("num_samples", "width", 3), ("width", 2**16, 6))
+
+    dimension: Annotated[int, Field(ge=8, le=16)]
+    split_dimension: Annotated[int, Field(ge=16, le=40)]
+    large_dimension: Annotated[int, Field(ge=50, le=2000)]
+    width: Annotated[int, Field(ge=20, le=2000)]
+    init_scale: Annotated[float, Field(gt=0.001, le=0.5)]
+    step_size: Annotated[float, Field(gt=0, le=0.25)]
+    batch_size: Annotated[int, Field(ge=30, le=1_000_000)]
+    num_steps: Annotated[int, Field(ge=10, le=100_000)]
+    num_samples: Annotated[int, Field(ge=1000, le=10_000_000)]
+    num_seeds: Annotated[int, Field(ge=3, le=1000)]
+    num_examples: Annotated[int, Field(ge=20, le=100_000)]
+
+    def problem(self) -> str | None:
+        least = math.ceil(self.dimension * math.log(self.dimension) ** 2)
+        if self.batch_size < least:
+            return (f"batch_size = {self.batch_size}: Lemmas B.12 and B.13 need at least dimension * log(dimension)^2, "
+                    f"{least} at dimension = {self.dimension}")  # fmt: skip
+
+
 MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}
