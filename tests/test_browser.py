@@ -32,9 +32,10 @@ async () => {
   const article = document.querySelector("article") ?? document.body;
   const maths = [...document.querySelectorAll(".math.notranslate")];
   const wide = document.documentElement.clientWidth;
-  // What sticks out of the page, unless a box around it scrolls or cuts it off.
+  // What sticks out of the article, unless a box inside it scrolls or is meant to cut it off. The theme cuts the
+  // article itself off at the screen's edge, so the page's own width tells nothing.
   const held = node => {
-    for (let box = node.parentElement; box && box !== document.body; box = box.parentElement)
+    for (let box = node.parentElement; box && box !== article; box = box.parentElement)
       if (["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(box).overflowX)) return true;
     return false;
   };
@@ -46,7 +47,8 @@ async () => {
     wrong: [...document.querySelectorAll("mjx-merror, mjx-container [style*='color: red']")]
       .map(node => node.getAttribute("data-mjx-error") ?? node.closest(".math")?.id ?? "unknown macro"),
     raw: [...article.querySelectorAll("p, li, td, dd, figcaption")]
-      .filter(node => !node.querySelector("code, pre, .math") && /\$[^$\s][^$]*\\[a-z]+[^$]*\$|\\\(|\\\[/.test(node.textContent))
+      .filter(node => !node.querySelector("code, pre, .math"))
+      .filter(node => /\$[^$\s][^$]*\\[a-z]+[^$]*\$|\\\(|\\\[/.test(node.textContent))
       .map(node => node.textContent.slice(0, 80)),
     noAlt: [...document.images].filter(image => !image.alt.trim()).map(image => image.src.slice(0, 120)),
     badAlt: [...document.images].map(image => image.alt).filter(alt => /[\/\\]|\.(png|jpe?g|svg|gif)\b/i.test(alt)),

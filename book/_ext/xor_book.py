@@ -1,7 +1,7 @@
 """Directives that fill the book's pages from the code, so that nothing is typed twice.
 
     {scorecard-totals}                     how many claims of each paper got which verdict
-    {claims-table}                         the ledger with its verdicts      options: paper, notebook
+    {claims-table}                         the ledger with its verdicts      options: paper, notebook, verdict (a, b)
     {notebook-figure} path#figure-name     a figure of an executed notebook, with its alt text and caption
     {parameters-table}                     each notebook's parameters        argument (optional): one notebook's stem
     {versions-table}                       the pinned packages
@@ -72,7 +72,8 @@ class BookDirective(SphinxDirective):
 
         for path in sorted((self.root / "notebooks").glob("*.ipynb")):
             self.depend_on(path)
-        self.depend_on(Path(claims.__file__).with_name("claims.yml"))
+        for path in sorted(Path(claims.__file__).parent.glob("claims*.yml")):
+            self.depend_on(path)
         return claims.table()
 
 
@@ -101,7 +102,7 @@ class ScorecardTotals(BookDirective):
             counts[str(claim["paper"]).lower()][claim["verdict"]] += 1
         seen = set().union(*counts.values())
         # An unknown verdict must show up in the totals rather than vanish from them.
-        order = VERDICTS + sorted((str(v) for v in seen - set(VERDICTS) - {None})) + [None] * (None in seen)
+        order = VERDICTS + sorted(str(v) for v in seen - set(VERDICTS) - {None}) + [None] * (None in seen)
         rows = [[badge(v), *(str(counts[p][v]) for p in PAPERS)] for v in order if v in VERDICTS or v in seen]
         rows.append(["**all claims**", *(f"**{counts[paper].total()}**" for paper in PAPERS)])
         return self.parse(table(["verdict", *PAPERS.values()], rows, classes="xor-totals"))
@@ -110,35 +111,44 @@ class ScorecardTotals(BookDirective):
 class ClaimsTable(BookDirective):
     """The ledger, one claim a row."""
 
-    option_spec = {"paper": directives.unchanged_required, "notebook": directives.unchanged_required}
+    option_spec = dict.fromkeys(["paper", "notebook", "verdict"], directives.unchanged_required)
 
     def run(self):
-        keep = {key: value for key, value in self.options.items() if value}
+        keep = {key: [v.strip().lower() for v in value.split(",")] for key, value in self.options.items()}
         rows = [
             [
-                f"`{claim['id']}` {claim['where'] or ''}",
-                f"{claim['statement']} *Rule:* {claim['rule']}",
+                f"`{claim['id']}` {plain(claim['where'])}",
+                f'{plain(claim["statement"])}<span class="xor-rule">*Rule:* {plain(claim["rule"])}</span>',
                 badge(claim["verdict"]) + _measured(claim),
                 self.chapter(claim["notebook"]),
             ]
             for claim in self.ledger()
-            if all(str(claim[key]).lower() == value.lower() for key, value in keep.items())
+            if all(str(claim[key]).lower() in values for key, values in keep.items())
         ]
         if not rows:
-            return self.parse("No claim of the ledger matches yet.")
+            return self.parse("None.")
         head = ["claim", "statement and pass rule", "verdict", "chapter"]
-        return self.parse(table(head, rows, "18 46 22 14", "xor-claims"))
+        return self.parse(table(head, rows, "20 42 26 12", "xor-claims"))
 
 
 def _measured(claim: dict) -> str:
-    parts = []
-    if claim.get("measured") is not None:
-        parts.append(f"measured {claim['measured']}")
-    if claim.get("bound") is not None:
-        parts.append(f"against {claim['bound']}")
+    signs = {"at_least": "≥", "at_most": "≤"}
+    lines = []
+    for name, value in (claim.get("measured") or {}).items():
+        limits = " and ".join(f"{signs[op]} {limit:g}" for op, limit in (claim["bound"].get(name) or {}).items())
+        shown = "not finite" if value is None else f"{value:.4g}"
+        lines.append(f"{name.replace('_', ' ')}: {shown}" + f" ({limits})" * bool(limits))
+    if claim.get("reason"):
+        lines.append(claim["reason"])
     if claim.get("num_seeds"):
-        parts.append(f"{claim['num_seeds']} seed" + "s" * (claim["num_seeds"] != 1))
-    return " " + html.escape(", ".join(parts)) if parts else ""
+        lines.append(f"{claim['num_seeds']} seed" + "s" * (claim["num_seeds"] != 1))
+    return "".join(f'<span class="xor-measured">{html.escape(line)}</span>' for line in lines)
+
+
+def plain(text: str | None) -> str:
+    """Text of the ledger as MyST: only `code` keeps its meaning."""
+    parts = re.split(r"(`[^`]+`)", text or "")
+    return "".join(part if part.startswith("`") else re.sub(r"([\\*_<>\[\]{}$|#~^])", r"\\\1", part) for part in parts)
 
 
 class NotebookFigure(BookDirective):
@@ -194,8 +204,9 @@ class ParametersTable(BookDirective):
             unlike = set(declared) ^ set(model.model_fields)
             if unlike:
                 raise self.error(f"{stem}: parameters cell and model differ in {', '.join(sorted(unlike))}")
+            paper = {name: f"; `{scale[1]!r}` in `paper`" for name, scale in model.paper_scale.items()}
             rows = [
-                [f"`{name}`", type_name, model.allowed(name), f"`{default}`", help_text]
+                [f"`{name}`", type_name, model.allowed(name), f"`{default}`{paper.get(name, '')}", plain(help_text)]
                 for name, (type_name, default, help_text) in declared.items()
             ]
             if not self.arguments:
@@ -212,7 +223,7 @@ def read_parameters(path: Path) -> dict[str, tuple[str, str, str]]:
     if not cells:
         return {}
     comments = {
-        token.start[0]: token.string.lstrip("# ")
+        token.start[0]: re.sub(r"^#\s*(?:help:)?\s*", "", token.string)
         for token in tokenize.generate_tokens(io.StringIO(cells[0]).readline)
         if token.type == tokenize.COMMENT
     }
@@ -243,9 +254,7 @@ class Citation(BookDirective):
 
     def run(self):
         cff = yaml.safe_load(self.depend_on(self.root / "CITATION.cff").read_text())
-        who = " and ".join(
-            a.get("name") or f"{a['given-names']} {a['family-names']}" for a in cff["authors"]
-        )
+        who = " and ".join(a.get("name") or f"{a['given-names']} {a['family-names']}" for a in cff["authors"])
         year = str(cff["date-released"])[:4]
         text = f"""
         > {who} ({year}). *{cff["title"]}*, version {cff["version"]}. {cff["license"]} licence.
@@ -309,6 +318,12 @@ def _escape(row: str) -> str:
     )
 
 
+def no_model_signature(app, what, name, obj, options, signature, return_annotation):
+    """A model's signature repeats its fields with all their limits; the parameters table says it better."""
+    if what == "class" and hasattr(obj, "model_fields"):
+        return "", None
+
+
 def skip_member(app, what, name, obj, skip, options):
     """Leave out what Python and pydantic add by themselves: fields of named tuples, a model's settings."""
     generated = name == "model_config" or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
@@ -321,10 +336,9 @@ def add_alt_to_html_outputs(app, doctree):
         alt = cell.get("cell_metadata", {}).get("mystnb", {}).get("image", {}).get("alt")
         if not alt:
             continue
+        image = f'<img alt="{html.escape(" ".join(alt.split()))}"'.replace("\\", r"\\")
         for raw in cell.findall(nodes.raw):
-            attribute = f'<img alt="{html.escape(" ".join(alt.split()))}"'
-            text = re.sub(r"<img\b(?![^>]*\balt=)", lambda match: attribute, raw.astext())
-            raw[:] = [nodes.Text(text)]
+            raw[:] = [nodes.Text(re.sub(r"<img\b(?![^>]*\balt=)", image, raw.astext()))]
 
 
 def add_downloads(app, pagename, templatename, context, doctree):
@@ -370,6 +384,7 @@ def setup(app):
     }.items():
         app.add_directive(name, directive)
     app.connect("autodoc-process-docstring", plain_docstring)
+    app.connect("autodoc-process-signature", no_model_signature)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", add_alt_to_html_outputs)
     app.connect("html-page-context", add_downloads, priority=600)
