@@ -206,7 +206,13 @@ class ParametersTable(BookDirective):
                 raise self.error(f"{stem}: parameters cell and model differ in {', '.join(sorted(unlike))}")
             paper = {name: f"; `{scale[1]!r}` in `paper`" for name, scale in model.paper_scale.items()}
             rows = [
-                [f"`{name}`", type_name, model.allowed(name), f"`{default}`{paper.get(name, '')}", plain(help_text)]
+                [
+                    f"`{name}`",
+                    type_name,
+                    re.sub(r"'(\w+)'", r"`\1`", model.allowed(name)),
+                    f"`{default}`{paper.get(name, '')}",
+                    plain(help_text),
+                ]
                 for name, (type_name, default, help_text) in declared.items()
             ]
             if not self.arguments:
