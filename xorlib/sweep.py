@@ -79,7 +79,7 @@ def save_table(table: pd.DataFrame, name: str, parameters) -> Path:
     """Write notebooks/results/NAME.csv in one piece, with the parameters and the version that made it as columns."""
     path = RESULTS / f"{name}.csv"
     made_by = {"parameters": parameters.model_dump_json(), "version": __version__}
-    _replace(path, table.assign(**made_by).to_csv(index=False))
+    replace_file(path, table.assign(**made_by).to_csv(index=False))
     return path
 
 
@@ -155,14 +155,14 @@ def _read(path: Path, origin: dict, setting: dict) -> dict | None:
 
 def _write(path: Path, origin: dict, setting: dict, result: dict) -> None:
     record = {"origin": origin, "setting": setting, "result": result}
-    _replace(path, json.dumps(record | {"checksum": _digest(record)}))
+    replace_file(path, json.dumps(record | {"checksum": _digest(record)}))
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, content: str | bytes) -> None:
     """Write a file so that whoever reads it, or a kill at any moment, finds the old or the new content, whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as partial:
-        partial.write(text)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as partial:
+        partial.write(content.encode() if isinstance(content, str) else content)
         partial.flush()
         os.fsync(partial.fileno())
     os.chmod(partial.name, 0o644)

@@ -101,7 +101,10 @@ class _Gram:
             tensor(x), tensor(y), tensor(net.weights), tensor(net.second_layer), net.scale)  # fmt: skip
         self.kink = subgradient
         self.gram = self.x @ self.x.T
-        self.pre = self.x @ self.w0.T
+        self.start = self.x @ self.w0.T
+        self.pre = self.start.clone()
+        # What was gained since the start is kept apart: late in a float32 run a step is below the last digit of pre.
+        self.gained = torch.zeros_like(self.pre)
         self.coefficients = torch.zeros_like(self.pre)
         self.act = torch.empty_like(self.pre)
         if test_x is not None:
@@ -115,7 +118,7 @@ class _Gram:
         weight = self.y * torch.sigmoid(-self.y * output) * (size * self.scale / len(self.y))
         change = _active(self.pre, self.kink, out=self.act).mul_(weight[:, None]).mul_(self.a)
         self.coefficients += change
-        self.pre.addmm_(self.gram, change)
+        torch.add(self.start, self.gained.addmm_(self.gram, change), out=self.pre)
 
     def train_output(self) -> np.ndarray:
         return self.scale * (torch.clamp(self.pre, min=0) @ self.a).cpu().double().numpy()
@@ -154,6 +157,7 @@ def gradient_descent(
     record_at: Iterable[float] | None = None,
     record: Callable[[State], dict] | None = None,
     test_x: np.ndarray | None = None,
+    start: float = 0.0,
     growth: float = 0.0,
     largest_step: float = np.inf,
     subgradient: float = 0.0,
@@ -164,7 +168,8 @@ def gradient_descent(
 ) -> Run:
     """Full-batch gradient descent on the first layer with the logistic loss log(1 + e^-z) (RFA, Section 2).
 
-    `record` maps a State to a dict and is called at each step of `record_at` (0 and the last by default).
+    `record` maps a State to a dict and is called at each step of `record_at` (first and last by default).
+    `start` is the step that `net` has already reached, for a run that goes on from an earlier one's net.
     `growth` > 0 lengthens steps with training time: a step covers max(1, growth * t) of the published steps,
     up to the step size `largest_step`, and always lands on the steps to record. `form` is "plain" (blocks of
     samples), "gram" (pre-activations only, for d > n) or "auto". `subgradient` is phi'(0) in [0, 1].
@@ -177,9 +182,9 @@ def gradient_descent(
     engine = engine_class(net, train.x, train.y, test_x, subgradient,
                           lambda values: torch.tensor(values, dtype=dtype, device=device))  # fmt: skip
     record = record or accuracy_record(train)
-    targets = sorted(set((0, num_steps) if record_at is None else record_at))
-    rows, clock, num_updates = [], 0.0, 0
-    with tqdm(total=num_steps, disable=not progress, unit="step", unit_scale=True) as bar:
+    targets = sorted(set((start, num_steps) if record_at is None else record_at))
+    rows, clock, num_updates = [], start, 0
+    with tqdm(total=num_steps, initial=start, disable=not progress, unit="step", unit_scale=True) as bar:
         for target in (*targets, *([num_steps] if targets[-1] < num_steps else [])):
             while clock < target:
                 covers = min(max(1.0, growth * clock), max(1.0, largest_step / step_size), target - clock)
