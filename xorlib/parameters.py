@@ -253,7 +253,7 @@ class Generalization(NotebookParameters):
     paper_scale = {
         "num_seeds": (200, 2000),
         "num_seeds_sweep": (40, 200),
-        "num_seeds_kernel": (6, 40),
+        "num_seeds_kernel": (5, 40),
         "sample_sizes": ([16, 32, 64, 128, 256], [16, 32, 64, 128, 256, 512, 1024]),
         "dimensions": ([10, 100, 1000], [10, 100, 1000, 10_000]),
     }

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import erf, expit
 
-from .data import hypercube
+from .data import Sample, hypercube
 from .network import Network
 from .population import summarise
 
@@ -58,6 +58,31 @@ def theorem_steps(step_size: float) -> int:
     return 1 + int(np.floor(1 / (4 * step_size) + 1e-9))
 
 
+def expected_edge(cosine: np.ndarray, cluster_variance: float, noise_rate: float) -> np.ndarray:
+    """The mean of measure.activation_edge on Gaussian clusters, for a neuron with the given cosine with the mean.
+
+    The population form of Lemma 4.4 (RFA): a point of the cluster is active with probability Phi(cosine / sigma).
+    """
+    return (1 - noise_rate) / 4 * (2 * stats.norm.cdf(np.asarray(cosine) / np.sqrt(cluster_variance)) - 1)
+
+
+def first_step(net: Network, sample: Sample, means: np.ndarray, step_size: float) -> tuple[np.ndarray, ...]:
+    """The three parts of w_j(1) - w_j(0) in (30) of RFA, each (m, d): along the means, z1 and z2.
+
+    The first counts active points of each cluster with their labels, as if all sat at their mean and the net gave
+    0; z1 is the effect of their distances to the mean, z2 that of the initial outputs.
+    """
+    factor = step_size * net.second_layer[:, None] / len(sample)
+    active = (sample.x @ net.weights.T > 0).T
+    slope = 1 / (1 + np.exp(sample.y * net(sample.x)))  # -l'(y f)
+    centres = means[sample.cluster]
+    return (
+        factor / 2 * ((active * sample.y) @ centres),
+        factor / 2 * ((active * sample.y) @ (sample.x - centres)),
+        factor * ((active * (sample.y * (slope - 1 / 2))) @ sample.x),
+    )
+
+
 def cross_error(cluster_variance: float) -> float:
     """Clean error of sgn(|<mu1, x>| - |<mu2, x>|) on Gaussian clusters (RFA, equation (2)).
 
@@ -101,16 +126,18 @@ def rademacher_bound(x: np.ndarray, radius: float = 1.0) -> float:
 
 
 def rademacher_ascent(
-    x: np.ndarray, signs: np.ndarray, rng: np.random.Generator, num_starts: int = 24, num_steps: int = 60
+    x: np.ndarray, signs: np.ndarray, rng: np.random.Generator, num_starts: int = 16, num_steps: int = 40
 ) -> float:
     """The largest (1/n) sum_i signs_i f(x_i; W) that an ascent finds over the nets with ||W||_F <= 1 (Appendix B, RFA).
 
     f is homogeneous in each neuron, so by Cauchy-Schwarz the supremum is sqrt((p^2 + q^2) / 2) at every even width,
-    with p the supremum over one unit neuron and q that for -signs. Each is sought from random starts at once.
+    with p the supremum over one unit neuron and q that for -signs. Each is sought at once from num_starts random
+    directions and as many orthogonal to a point: narrow maxima lie where a cluster is cut in two.
     """
 
     def best(signs):
-        units = rng.standard_normal((num_starts, x.shape[1]))
+        units, cut = rng.standard_normal((2 * num_starts, x.shape[1])), rng.choice(x, num_starts)
+        units[num_starts:] -= cut * ((units[num_starts:] * cut).sum(1) / (cut**2).sum(1))[:, None]
         units /= np.linalg.norm(units, axis=1, keepdims=True)
         highest = 0.0
         for step in range(num_steps):
