@@ -56,13 +56,26 @@ def test_common_signal_counts_every_cluster():
 def test_noise_has_the_size_of_a_minibatch():
     """E|gradient noise|^2 = a^2 E[l'^2 1(w.x > 0)] d / batch (Lemma B.12): slopes are 1 and half the points active."""
     d, eta, kappa = 50, 0.1, 0.5
-    n = population.initial(20_000, d, 0.1, np.random.default_rng(3))
-    kicked = population.step(n, eta, kappa, d, np.random.default_rng(4))
-    plain = population.step(n, eta)
-    batch, v = eta * d / kappa, 0.5
-    assert np.var(kicked.mu1 - plain.mu1) == pytest.approx((eta * 0.1) ** 2 * v / batch, rel=0.05)
-    assert np.mean(kicked.perp**2 - plain.perp**2) == pytest.approx((eta * 0.1) ** 2 * v * (d - 2) / batch, rel=0.01)
-    assert np.var(kicked.second - plain.second) == pytest.approx((eta * 0.1) ** 2 * v / batch, rel=0.05)
+    n = population.initial(100, d, 0.1, np.random.default_rng(3))
+    plain, rng = population.step(n, eta), np.random.default_rng(4)
+    kicked = [population.step(n, eta, kappa, d, rng) for _ in range(4000)]
+    expected = (eta * 0.1) ** 2 * 0.5 / (eta * d / kappa)  # a coordinate, for a batch of eta d / kappa
+    kicks = np.array([(k.mu1 - plain.mu1) * np.sign(n.second) for k in kicked])
+    assert np.mean(kicks**2) == pytest.approx(expected, rel=0.05)
+    assert np.mean(kicks.mean(axis=1) ** 2) == pytest.approx(expected * (0.5 + 0.5 / 100), rel=0.08)
+    assert np.mean([(k.second - plain.second) ** 2 for k in kicked]) == pytest.approx(expected, rel=0.05)
+    assert np.mean(kicked[0].perp ** 2 - plain.perp**2) == pytest.approx(expected * (d - 2), rel=0.01)
+
+
+def test_neurons_share_half_of_a_real_minibatch():
+    """The correlation of the kicks above, from real minibatch gradients at initialisation."""
+    rng = np.random.default_rng(5)
+    w = rng.standard_normal((40, 60))
+    x = np.sign(rng.standard_normal((200_000, 60)))
+    per_point = -x[:, :1] * x[:, 1:2] * (x @ w.T > 0) * (x[:, :1] - x[:, 1:2]) / np.sqrt(2)  # -y 1(w.x > 0) x.mu1
+    correlation = np.corrcoef(per_point.T)
+    assert np.mean(correlation[np.triu_indices(40, 1)]) == pytest.approx(0.5, abs=0.02)
+    assert np.mean(per_point**2) == pytest.approx(0.5, abs=0.01)
 
 
 def test_divergence_names_the_sizes():

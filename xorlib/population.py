@@ -57,9 +57,10 @@ def summarise(net: Network) -> Neurons:
 
 def initial(width: int, dimension: int, init_scale: float, rng: np.random.Generator) -> Neurons:
     """The summary of FTT's initialisation (Section 2.2), in the exact law, drawn without making the weights."""
-    plane, rest = rng.standard_normal((2, width)), np.sqrt(rng.chisquare(dimension - 2, width))
+    plane, signs = rng.standard_normal((2, width)), rng.choice([-1.0, 1.0], width)
+    rest = np.sqrt(rng.chisquare(dimension - 2, width))  # last: how many draws it takes depends on the dimension
     radius = init_scale / np.hypot(np.hypot(*plane), rest)
-    return Neurons(*(plane * radius), rest * radius, init_scale * rng.choice([-1.0, 1.0], width))
+    return Neurons(*(plane * radius), rest * radius, init_scale * signs)
 
 
 def descent(n: Neurons) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -95,12 +96,14 @@ def step(
     )
     if noise:
         slope_square = 0.5 * np.mean((2 / (1 + np.exp(n.margins()))) ** 2)
-        a_coordinate = step_size * noise / dimension * slope_square  # step_size^2 v / batch
-        kicks = np.sqrt(a_coordinate) * rng.standard_normal((3, len(n.second)))
+        variance = step_size * noise / dimension * slope_square  # step_size^2 v / batch
+        # Neurons share the minibatch: 1(w.x > 0) is 1/2 plus half a sign, and the 1/2 kicks all of them alike.
+        own, shared = rng.standard_normal((3, len(n.second))), rng.standard_normal((2, 1))
+        kicks = np.sqrt(variance) * (own[:2] + shared) / np.sqrt(2)
         length = np.sqrt(n.mu1**2 + n.mu2**2 + n.perp**2)
-        mu1, mu2 = mu1 + np.abs(n.second) * kicks[0], mu2 + np.abs(n.second) * kicks[1]
-        second = second + length * kicks[2]
-        perp = np.sqrt(perp**2 + n.second**2 * a_coordinate * (dimension - 2))
+        mu1, mu2 = mu1 + n.second * kicks[0], mu2 + n.second * kicks[1]
+        second = second + length * np.sqrt(variance) * own[2]
+        perp = np.sqrt(perp**2 + n.second**2 * variance * (dimension - 2))
     return Neurons(mu1, mu2, np.abs(perp), second)
 
 
