@@ -168,7 +168,7 @@ class OneStepAmplification(NotebookParameters):
     """RFA, Lemmas 4.1 to 4.4 and 4.10, Proposition 3.2."""
 
     notebook = "02_one_step_amplification"
-    paper_scale = {"num_seeds": (100, 1000), "sweep_seeds": (6, 30)}
+    paper_scale = {"num_seeds": (100, 1000), "sweep_seeds": (5, 30)}
     arrays = (("num_train", "dimension", 4), ("num_train", "dimensions", 4), ("width", "dimensions", 4),
               ("num_train", "width", 4))  # fmt: skip
 
@@ -177,7 +177,7 @@ class OneStepAmplification(NotebookParameters):
     dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...], Field(min_length=3)]
     width: Annotated[int, Field(ge=4, le=1_000_000)]
     noise_rate: Rate
-    cluster_radius: Positive
+    noise_radius: Positive
     law: Literal["gaussian", "uniform", "laplace"]
     init_norm: Positive
     step_size: Annotated[float, Field(gt=0, le=1000)]
@@ -204,7 +204,7 @@ class Alignment(NotebookParameters):
     dimension: Annotated[int, Field(ge=2, le=1_000_000)]
     width: Annotated[int, Field(ge=4, le=1_000_000)]
     noise_rate: Rate
-    cluster_radius: Positive
+    noise_radius: Positive
     law: Literal["gaussian", "uniform", "laplace"]
     init_norm: Positive
     step_size: Annotated[float, Field(gt=0, le=0.25)]
@@ -218,6 +218,28 @@ class Alignment(NotebookParameters):
         if self.num_steps * self.step_size < 0.25 + self.step_size:
             return (f"num_steps = {self.num_steps}: the long run must pass T = 1 + 1/(4 step_size), "
                     f"{1 + 0.25 / self.step_size:g} for step_size = {self.step_size:g}")  # fmt: skip
+
+
+class RotationInvariance(NotebookParameters):
+    """FTT, Appendix F."""
+
+    notebook = "10_rotation_invariance"
+    paper_scale = {"num_seeds": (10, 50)}
+
+    dimension: Annotated[int, Field(ge=12, le=18)]
+    num_train: Annotated[int, Field(ge=2, le=5)]
+    range_dimensions: Annotated[tuple[Annotated[int, Field(ge=8, le=72)], ...], Field(min_length=1)]
+    search_dimensions: Annotated[tuple[Annotated[int, Field(ge=16, le=4096)], ...], Field(min_length=2)]
+    width: Annotated[int, Field(ge=4, le=500)]
+    init_scale: Annotated[float, Field(gt=0, le=1)]
+    step_size: Annotated[float, Field(gt=0, le=0.5)]
+    num_steps: Annotated[int, Field(ge=10, le=2000)]
+    num_seeds: Annotated[int, Field(ge=10, le=1000)]
+
+    def problem(self) -> str | None:
+        if 3 * self.num_train > self.dimension:
+            return (f"num_train = {self.num_train}: must be at most a third of dimension = {self.dimension}, or no "
+                    "two points look alike")  # fmt: skip
 
 
 class PopulationDynamics(NotebookParameters):
@@ -295,7 +317,7 @@ class GradientIdentities(NotebookParameters):
     arrays = (("num_samples", "large_dimension", 3), ("num_samples", "width", 3), ("width", 2**16, 6))
 
     dimension: Annotated[int, Field(ge=8, le=16)]
-    split_dimension: Annotated[int, Field(ge=16, le=40)]
+    split_dimension: Annotated[int, Field(ge=28, le=40)]
     large_dimension: Annotated[int, Field(ge=50, le=2000)]
     width: Annotated[int, Field(ge=20, le=2000)]
     init_scale: Annotated[float, Field(gt=0.001, le=0.5)]
