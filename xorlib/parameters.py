@@ -335,4 +335,20 @@ class GradientIdentities(NotebookParameters):
                     f"{least} at dimension = {self.dimension}")  # fmt: skip
 
 
+class OpenQuestions(NotebookParameters):
+    """Both papers' discussions."""
+
+    notebook = "12_open_questions"
+    paper_scale = {"num_seeds": (5, 20)}
+
+    num_seeds: Annotated[int, Field(ge=5, le=1000)]
+    batch_dimensions: Annotated[tuple[Annotated[int, Field(ge=16, le=512)], ...], Field(min_length=1)]
+    batch_noise: Annotated[float, Field(ge=0.05, le=1)]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=10, le=400)], ...], Field(min_length=2)]
+    width: Annotated[int, Field(ge=20, le=2000)]
+    init_scale: Annotated[float, Field(ge=0.01, le=1)]
+    step_size: Annotated[float, Field(ge=0.01, le=0.25)]
+    noise: Annotated[float, Field(ge=0.005, le=0.5)]
+
+
 MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}
