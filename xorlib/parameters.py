@@ -351,4 +351,53 @@ class OpenQuestions(NotebookParameters):
     noise: Annotated[float, Field(ge=0.005, le=0.5)]
 
 
+class SignalFinding(NotebookParameters):
+    """FTT, Phase 1."""
+
+    notebook = "06_signal_finding"
+    paper_scale = {"num_seeds": (3, 10), "dimensions": ([64, 160, 400], [64, 160, 400, 1000])}
+    arrays = (("batch_size", "dimension", 2), ("num_test", "dimension", 2), ("width", "dimension", 6))
+
+    dimension: Annotated[int, Field(ge=50, le=5000)]
+    width: Annotated[int, Field(ge=40, le=100_000)]
+    init_scale: Annotated[float, Field(gt=0.001, le=0.3)]
+    step_size: Annotated[float, Field(gt=0, le=0.25)]
+    batch_size: Annotated[int, Field(ge=1, le=10_000_000)]
+    num_steps: Annotated[int, Field(ge=50, le=1_000_000)]
+    num_test: Annotated[int, Field(ge=100, le=1_000_000)]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=50, le=5000)], ...], Field(min_length=2)]
+    num_seeds: Annotated[int, Field(ge=1, le=1000)]
+
+    def problem(self) -> str | None:
+        return _noise_problem(self)
+
+
+class SignalHeavy(NotebookParameters):
+    """FTT, Phase 2."""
+
+    notebook = "07_signal_heavy"
+    paper_scale = {"num_seeds": (3, 10), "num_noise": (4000, 40_000)}
+    arrays = (("batch_size", "dimension", 2), ("num_test", "dimension", 2), ("num_noise", "width", 4))
+
+    dimension: Annotated[int, Field(ge=50, le=5000)]
+    width: Annotated[int, Field(ge=40, le=100_000)]
+    init_scale: Annotated[float, Field(gt=0.001, le=0.3)]
+    step_size: Annotated[float, Field(gt=0, le=0.25)]
+    batch_size: Annotated[int, Field(ge=1, le=10_000_000)]
+    num_steps: Annotated[int, Field(ge=50, le=1_000_000)]
+    num_test: Annotated[int, Field(ge=100, le=1_000_000)]
+    num_noise: Annotated[int, Field(ge=200, le=1_000_000)]
+    num_seeds: Annotated[int, Field(ge=3, le=1000)]
+
+    def problem(self) -> str | None:
+        return _noise_problem(self)
+
+
+def _noise_problem(p) -> str | None:
+    noise = p.step_size * p.dimension / p.batch_size
+    if noise > 0.5:
+        return (f"batch_size = {p.batch_size}: step_size * dimension / batch_size is {noise:.3g}; at most 0.5, or "
+                "minibatch noise hides the phases (from about 4 on, training diverges)")  # fmt: skip
+
+
 MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}
