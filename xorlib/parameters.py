@@ -53,7 +53,7 @@ class NotebookParameters(BaseModel):
             known = ", ".join(cls.model_fields)
             raise ParameterError(f"{name} = {given[name]!r}: no such parameter; {hint}allowed are {known}")
         if given.get("preset") == "paper":
-            given |= {k: paper for k, (quick, paper) in cls.paper_scale.items() if given.get(k) == quick}
+            given |= {k: paper for k, (quick, paper) in cls.paper_scale.items() if _same(given.get(k), quick)}
         try:
             checked = cls(**given)
         except ValidationError as error:
@@ -102,6 +102,10 @@ class NotebookParameters(BaseModel):
             return f"a list of {fewest}{'whole numbers' if item_kind is int else 'numbers'}{span}"
         words = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word"}[kind]
         return " ".join(part for part in (words, low, high) if part)
+
+
+def _same(value, quick) -> bool:
+    return tuple(value) == tuple(quick) if isinstance(value, list | tuple) else value == quick
 
 
 def _is_parameter(name: str, value) -> bool:
