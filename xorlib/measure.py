@@ -128,7 +128,8 @@ def boundary_angles(net: Network, points: int = 3600) -> np.ndarray:
         angle = np.atleast_1d(angle)
         return net(np.stack([np.cos(angle), np.sin(angle)], axis=1))
 
-    grid = np.linspace(0.0, 2 * np.pi, points + 1)
+    # The offset keeps roots at round angles, where a symmetric net has them, off the grid.
+    grid = 1e-3 / np.pi + np.linspace(0.0, 2 * np.pi, points + 1)
     values = output(grid)
     brackets = np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0)
     roots = [optimize.brentq(lambda angle: output(angle)[0], grid[i], grid[i + 1]) for i in brackets]

@@ -1,0 +1,155 @@
+"""The rules for notebooks (design: text and .ipynb equal, executed, clean outputs, figures described, parameters alive)."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+import papermill
+import pytest
+import yaml
+from jupytext.config import load_jupytext_config
+
+from xorlib import claims, parameters
+
+HERE = Path(__file__).parent
+NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
+TEXTS = sorted((HERE.parent / "notebooks").glob("[0-9]*.md"))
+SMALL = yaml.safe_load((HERE / "small_runs.yml").read_text())
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def load(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path):
+    return [cell for cell in load(path).cells if cell.cell_type == "code"]
+
+
+def test_every_text_has_its_notebook():
+    assert [path.stem for path in TEXTS] == [path.stem for path in NOTEBOOKS]
+
+
+@each
+def test_text_and_notebook_are_one(path):
+    text = jupytext.read(path.with_suffix(".md"), config=load_jupytext_config(str(path)))
+    kept = lambda cell: (cell.cell_type, cell.source.rstrip(), cell.metadata.get("tags", []), cell.metadata.get("mystnb"))  # noqa: E731
+    for number, (ours, theirs) in enumerate(zip(text.cells, load(path).cells, strict=True)):
+        assert kept(ours) == kept(theirs), f"cell {number} differs: edit the .md, then make notebooks"
+
+
+@each
+def test_executed_in_order_without_errors_or_noise(path):
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr", output.get("text")
+        assert not re.search(r"^\s*[%!]", cell.source, re.M), "a magic or shell line"
+        assert not cell.source.rstrip().endswith(";")
+    assert load(path).metadata.kernelspec.name == "python3"
+
+
+@each
+def test_outputs_hold_no_machine_facts_and_few_digits(path):
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if any(mime.startswith("application/papermill.record") for mime in data):
+                continue  # glued numbers are rounded where they are printed
+            text = output.get("text", "") + data.get("text/plain", "") + data.get("text/html", "")
+            assert not re.search(r"/(home|work|root|tmp|Users)/|ipykernel_\d|0x[0-9a-f]{6,}", text), text[:200]
+            assert not re.search(r"\b\d{2}:\d{2}:\d{2}\b|\bseconds\b|\d it/s", text), text[:200]
+            for number in re.findall(r"(?<![\w.#-])\d+\.\d+(?:e[+-]?\d+)?", re.sub(r"<[^>]+>", " ", text)):
+                digits = number.split("e")[0].rstrip("0").replace(".", "").strip("0")
+                assert len(digits) <= 4, f"{number} has more than 4 significant digits"
+
+
+@each
+def test_parameters_cell_is_literal_checked_and_explained(path):
+    cells = code_cells(path)
+    tagged = [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
+    if path.stem not in parameters.MODELS:
+        assert not tagged
+        return
+    model = parameters.MODELS[path.stem]
+    assert len(tagged) == 1
+    values = {}
+    for node in ast.parse(cells[tagged[0]].source).body:
+        assert isinstance(node, ast.AnnAssign), "only annotated literals stand in the parameters cell"
+        values[node.target.id] = ast.literal_eval(node.value)
+    assert values.keys() == model.model_fields.keys()
+    assert all(info["help"] for info in papermill.inspect_notebook(path).values()), "a parameter without # help"
+    expected = f"p = xorlib.parameters.{model.__name__}.from_notebook(globals())"
+    assert cells[tagged[0] + 1].source.strip() == expected
+    for name, (quick, _) in model.paper_scale.items():
+        assert parameters._same(values[name], quick), f"paper_scale's quick value of {name} is not the cell's"
+    assert values["preset"] == "quick"
+
+
+@each
+def test_every_figure_is_described(path):
+    for cell in code_cells(path):
+        if any("image/png" in output.get("data", {}) for output in cell.outputs):
+            meta = cell.metadata.get("mystnb", {})
+            assert len(meta.get("figure", {}).get("caption", "")) > 20, cell.source[:80]
+            assert meta["figure"]["name"].startswith("fig-")
+            assert len(meta.get("image", {}).get("alt", "")) > 40, cell.source[:80]
+
+
+def test_the_ledger_is_complete():
+    assert claims.collect()[1] == []
+
+
+_PROBE = """
+import hashlib, io, json, sys
+import matplotlib
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+spec = json.load(sys.stdin)
+shell = InteractiveShell.instance()
+for name, values in spec["runs"].items():
+    shell.reset(new_session=False)
+    lines = []
+    for tag, source in spec["cells"]:
+        with capture_output() as captured:
+            result = shell.run_cell(source)
+            if tag:
+                shell.run_cell("\\n".join(f"{k} = {v!r}" for k, v in values.items()))
+        if not result.success:
+            sys.exit(f"{name}: {result.error_before_exec or result.error_in_exec}")
+        lines.append(captured.stdout)
+        for output in captured.outputs:
+            data = output.data
+            if not any(mime.startswith("application/papermill.record") for mime in data):
+                lines.append(str(data.get("text/plain")))
+        for number in plt.get_fignums():
+            plt.figure(number).savefig(drawn := io.BytesIO(), format="png")
+            lines.append(hashlib.sha256(drawn.getvalue()).hexdigest())
+        plt.close("all")
+    print(json.dumps([name, hashlib.sha256("".join(lines).encode()).hexdigest()]), file=sys.__stdout__, flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_every_parameter_changes_what_the_notebook_reports(name):
+    fields = set(parameters.MODELS[name].model_fields)
+    small, other = SMALL[name]["small"], SMALL[name]["other"]
+    assert set(other) == fields - {"preset"}, "each parameter but the preset needs another value here"
+    cells = [("parameters" in c.metadata.get("tags", []), c.source) for c in code_cells(HERE.parent / "notebooks" / f"{name}.ipynb")]
+    runs = {"small": small} | {key: small | {key: value} for key, value in other.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE], input=json.dumps({"cells": cells, "runs": runs}), capture_output=True, text=True,
+        cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    digests = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
+    silent = [key for key in other if digests[key] == digests["small"]]
+    assert not silent, f"no effect on what is reported: {silent}"
