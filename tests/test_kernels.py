@@ -41,13 +41,16 @@ def test_dot_product_and_laplace_kernels_by_hand():
 
 
 @pytest.mark.parametrize("kernel", [kernels.ntk_both_layers, kernels.quadratic, kernels.laplace(3.0)])
-def test_learning_curve_is_one_fit_a_size(kernel):
+def test_learning_curves_are_one_fit_a_size(kernel):
     train, test = data.boolean_xor(60, 8, np.random.default_rng(3)), data.boolean_xor(100, 8, np.random.default_rng(4))
-    curve = kernels.learning_curve(kernel, train, test, 1e-3)
+    other, ridges = data.boolean_xor(30, 8, np.random.default_rng(5)), (1e-3, 1.0)
+    curves = kernels.learning_curves(kernel, train, (test, other), ridges)
     for size in (1, 17, 60):
         part = data.Sample(train.x[:size], train.y[:size], train.clean_y[:size], train.cluster[:size])
-        fit = kernels.ridge_regression(kernel, part, 1e-3)
-        assert curve[size - 1] == pytest.approx(np.mean(np.sign(fit(test.x)) == test.clean_y))
+        for i, ridge in enumerate(ridges):
+            fit = kernels.ridge_regression(kernel, part, ridge)
+            for j, fresh in enumerate((test, other)):
+                assert curves[i, j, size - 1] == pytest.approx(np.mean(np.sign(fit(fresh.x)) == fresh.clean_y))
 
 
 def test_ridge_regression_solves_the_normal_equations():

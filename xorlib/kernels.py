@@ -110,19 +110,27 @@ def _coefficients(gram: np.ndarray, y: np.ndarray, ridge: float) -> np.ndarray:
     return linalg.solve(gram + ridge * np.mean(np.diag(gram)) * np.eye(len(y)), y, assume_a="pos")
 
 
-def learning_curve(kernel: Kernel, train: Sample, test: Sample, ridge: float) -> np.ndarray:
-    """Accuracy on test.clean_y of ridge regression on the first 1, 2, .., n training points: shape (n,).
+def learning_curves(kernel: Kernel, train: Sample, tests: Sequence[Sample], ridges: Sequence[float]) -> np.ndarray:
+    """Accuracies of ridge regression on the first 1, 2, .., n training points: shape (ridges, tests, n).
 
-    All n fits at the price of one: with gram + ridge = L L^T, the factor of the first k points is the leading
-    block of L, so that the outputs on the test points are sums over the first k columns of one matrix.
+    Accuracy is against clean_y of each test sample. All n fits come at the price of one: with gram + ridge = L L^T,
+    the factor of the first k points is the leading block of L, so that the outputs on test points are sums over the
+    first k columns of one matrix.
     """
     gram = kernel(train.x, train.x)
-    gram[np.diag_indices_from(gram)] += ridge * np.mean(np.diag(gram))
-    factor = linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    rhs = np.column_stack([train.y, kernel(train.x, test.x)])
-    solved = linalg.solve_triangular(factor, rhs, lower=True, overwrite_b=True, check_finite=False)
-    outputs = np.cumsum(solved[:, 1:] * solved[:, :1], axis=0)
-    return np.mean(np.sign(outputs) == test.clean_y, axis=1)
+    diagonal = np.diag_indices_from(gram)
+    across = np.column_stack([train.y, *(kernel(train.x, test.x) for test in tests)])
+    clean = np.concatenate([test.clean_y for test in tests])
+    ends = np.cumsum([len(test) for test in tests])[:-1]
+    curves = []
+    for ridge in ridges:
+        ridged = gram.copy()
+        ridged[diagonal] += ridge * np.mean(gram[diagonal])
+        factor = linalg.cholesky(ridged, lower=True, overwrite_a=True, check_finite=False)
+        solved = linalg.solve_triangular(factor, across, lower=True, check_finite=False)
+        right = np.sign(np.cumsum(solved[:, 1:] * solved[:, :1], axis=0)) == clean
+        curves.append([part.mean(axis=1) for part in np.split(right, ends, axis=1)])
+    return np.array(curves)
 
 
 def linear_classifiers(train: Sample) -> dict[str, np.ndarray]:
