@@ -343,7 +343,8 @@ class OpenQuestions(NotebookParameters):
     """Both papers' discussions."""
 
     notebook = "12_open_questions"
-    paper_scale = {"num_seeds": (5, 20)}
+    paper_scale = {"num_seeds": (5, 20), "rfa_num_seeds": (20, 100)}
+    arrays = (("rfa_pairs", 200, "rfa_dimension", 3), ("rfa_pairs", 200, "rfa_pairs", 50, 3))
 
     num_seeds: Annotated[int, Field(ge=5, le=1000)]
     batch_dimensions: Annotated[tuple[Annotated[int, Field(ge=16, le=512)], ...], Field(min_length=1)]
@@ -353,6 +354,16 @@ class OpenQuestions(NotebookParameters):
     init_scale: Annotated[float, Field(ge=0.01, le=1)]
     step_size: Annotated[float, Field(ge=0.01, le=0.25)]
     noise: Annotated[float, Field(ge=0.005, le=0.5)]
+    rfa_num_seeds: Annotated[int, Field(ge=5, le=1000)]
+    rfa_dimension: Annotated[int, Field(ge=50, le=10_000)]
+    rfa_step_size: Annotated[float, Field(gt=0, le=1)]
+    rfa_noise_rate: Rate
+    rfa_deep_dimensions: Annotated[tuple[Annotated[int, Field(ge=5, le=10_000)], ...], Field(min_length=2)]
+    rfa_pairs: Annotated[tuple[Annotated[int, Field(ge=2, le=40)], ...], Field(min_length=1)]
+
+    def problem(self) -> str | None:
+        if len(set(self.rfa_deep_dimensions)) < 2:
+            return f"rfa_deep_dimensions = {list(self.rfa_deep_dimensions)}: two different ones are needed for a slope"
 
 
 class SignalFinding(NotebookParameters):
@@ -402,6 +413,98 @@ def _noise_problem(p) -> str | None:
     if noise > 0.5:
         return (f"batch_size = {p.batch_size}: step_size * dimension / batch_size is {noise:.3g}; at most 0.5, or "
                 "minibatch noise hides the phases (from about 4 on, training diverges)")  # fmt: skip
+
+
+class Interpolation(NotebookParameters):
+    """RFA, Figure 2 and Appendix E."""
+
+    notebook = "05_interpolation"
+    paper_scale = {
+        "num_steps_high": (1_000_000, 10_000_000), "num_steps_low": (40_000, 10_000_000), "growth": (0.05, 0.005),
+        "exact_steps_high": (1000, 1_000_000), "exact_steps_low": (20, 10_000),
+        "transition_seeds": (3, 10), "transition_steps": (4000, 50_000),
+    }  # fmt: skip
+    arrays = (
+        ("num_train_high", "dimension_high", 3), ("num_train_low", "dimension_low", 3), ("width", "dimension_high", 4),
+        ("num_train_high", "num_train_high", 1), ("num_train_high", "width", 5), ("num_test", "dimension_high", 2),
+        ("num_test", "num_train_high", 1), ("num_test", "width", 2), ("width", "dimension_low", 3),
+        ("transition_num_train", "transition_dimensions", 3), ("transition_width", "transition_dimensions", 4),
+    )  # fmt: skip
+
+    num_train_high: Annotated[int, Field(ge=8, le=1_000_000)]
+    dimension_high: Annotated[int, Field(ge=2, le=1_000_000)]
+    num_train_low: Annotated[int, Field(ge=8, le=1_000_000)]
+    dimension_low: Annotated[int, Field(ge=2, le=1_000_000)]
+    num_test: Annotated[int, Field(ge=8, le=1_000_000)]
+    width: Width
+    noise_rate: Rate
+    variance_exponent: Annotated[float, Field(ge=-4, le=0)]
+    init_size: Positive
+    step_size: Annotated[float, Field(gt=0, le=64)]
+    largest_step: Annotated[float, Field(gt=0, le=64)]
+    growth: Annotated[float, Field(gt=0, le=0.2)]
+    num_steps_high: Annotated[int, Field(ge=1000, le=1_000_000_000)]
+    num_steps_low: Annotated[int, Field(ge=1000, le=1_000_000_000)]
+    exact_steps_high: Annotated[int, Field(ge=10, le=100_000_000)]
+    exact_steps_low: Annotated[int, Field(ge=10, le=100_000_000)]
+    small_num_train: Annotated[int, Field(ge=40, le=100_000)]
+    small_dimension: Annotated[int, Field(ge=2, le=10_000)]
+    small_width: Annotated[int, Field(ge=2, le=10_000)]
+    small_steps: Annotated[int, Field(ge=1000, le=1_000_000_000)]
+    transition_num_train: Annotated[int, Field(ge=20, le=10_000)]
+    transition_width: Width
+    transition_dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=100_000)], ...], Field(min_length=4)]
+    transition_step_size: Annotated[float, Field(gt=0, le=64)]
+    transition_steps: Annotated[int, Field(ge=100, le=10_000_000)]
+    transition_seeds: Annotated[int, Field(ge=2, le=1000)]
+
+    def problem(self) -> str | None:
+        if self.largest_step < self.step_size:
+            return f"largest_step = {self.largest_step:g}: must be at least step_size = {self.step_size:g}"
+        for panel in ("high", "low"):
+            if (steps := getattr(self, f"exact_steps_{panel}")) > (last := getattr(self, f"num_steps_{panel}")):
+                return f"exact_steps_{panel} = {steps}: must be at most num_steps_{panel} = {last}"
+        dimensions, n = list(self.transition_dimensions), self.transition_num_train
+        if dimensions != sorted(set(dimensions)) or dimensions[0] > n / 2 or dimensions[-1] < 10 * n:
+            return (f"transition_dimensions = {dimensions}: must increase, from at most {n // 2} to at least {10 * n} "
+                    f"at transition_num_train = {n}")  # fmt: skip
+
+
+class SampleComplexity(NotebookParameters):
+    """FTT, Theorem 3.1 against kernels."""
+
+    notebook = "09_sample_complexity"
+    paper_scale = {
+        "dimensions": ([16, 32, 64, 128, 256, 512], [16, 32, 64, 128, 256, 512, 1024, 2048]),
+        "kernel_dimensions": ([16, 24, 32, 48], [16, 24, 32, 48, 64]),
+        "num_seeds": (1, 2),
+    }
+    arrays = (("num_test", "dimensions"), ("num_test", "width"))
+
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=8, le=8192)], ...], Field(min_length=3)]
+    kernel_dimensions: Annotated[tuple[Annotated[int, Field(ge=8, le=96)], ...], Field(min_length=3)]
+    width: Width
+    init_scale: Annotated[float, Field(gt=0, le=1)]
+    cheap_init_scale: Annotated[float, Field(gt=0, le=10)]
+    cheap_step_size: Annotated[float, Field(gt=0, le=10)]
+    cheap_noise: Annotated[float, Field(gt=0, le=16)]
+    accuracy_level: Annotated[float, Field(ge=0.6, lt=1)]
+    loss_level: Annotated[float, Field(gt=0, le=1)]
+    low_loss: Annotated[float, Field(gt=0, le=1)]
+    features_per_square: Annotated[float, Field(gt=0.5, le=8)]
+    ridges: Annotated[tuple[Annotated[float, Field(ge=1e-8, le=100)], ...], Field(min_length=1)]
+    num_test: Annotated[int, Field(ge=200, le=1_000_000)]
+    num_seeds: Annotated[int, Field(ge=1, le=100)]
+
+    def problem(self) -> str | None:
+        for name in ("dimensions", "kernel_dimensions"):
+            if len(set(getattr(self, name))) < 3:
+                return f"{name} = {list(getattr(self, name))}: at least three different ones are needed for a slope"
+        if self.low_loss >= self.loss_level:
+            return f"low_loss = {self.low_loss}: must be below loss_level = {self.loss_level}"
+        if self.cheap_step_size * min(self.dimensions) < self.cheap_noise:
+            return (f"cheap_noise = {self.cheap_noise}: the batch cheap_step_size * dimension / cheap_noise is below 1 "
+                    f"at dimension {min(self.dimensions)}")  # fmt: skip
 
 
 MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}
