@@ -23,9 +23,11 @@ def start() -> None:
 
     One thread makes sums come out in one order, so that printed digits repeat.
     """
+    import numpy
     import threadpoolctl
     import torch
 
     threadpoolctl.threadpool_limits(1)
     torch.set_num_threads(1)
+    numpy.set_printoptions(legacy="1.25")  # a glued numpy number is stored as 0.5, not as np.float64(0.5)
     import_module(".plots", __name__).use_style()
