@@ -477,7 +477,6 @@ class SampleComplexity(NotebookParameters):
     paper_scale = {
         "dimensions": ([16, 32, 64, 128, 256, 512], [16, 32, 64, 128, 256, 512, 1024, 2048]),
         "kernel_dimensions": ([16, 24, 32, 48], [16, 24, 32, 48, 64]),
-        "num_seeds": (1, 2),
     }
     arrays = (("num_test", "dimensions"), ("num_test", "width"))
 
