@@ -63,6 +63,8 @@ def test_outputs_hold_no_machine_facts_and_few_digits(path):
             data = output.get("data", {})
             if any(mime.startswith("application/papermill.record") for mime in data):
                 continue  # glued numbers are rounded where they are printed
+            if claims.MIME in data:
+                continue  # rounded by claims itself, beside the ledger's own bounds
             text = output.get("text", "") + data.get("text/plain", "") + data.get("text/html", "")
             assert not re.search(r"/(home|work|root|tmp|Users)/|ipykernel_\d|0x[0-9a-f]{6,}", text), text[:200]
             assert not re.search(r"\b\d{2}:\d{2}:\d{2}\b|\bseconds\b|\d it/s", text), text[:200]
