@@ -16,6 +16,7 @@ KINDS = ("exact", "bound", "scaling", "figure", "qualitative", "erratum", "open-
 REPRODUCED = ("reproduced", "reproduced with practical constants", "reproduced after correction")
 VERDICTS = (*REPRODUCED, "not reproduced", "out of reach")
 SYMBOLS = {"at_least": ">=", "at_most": "<="}
+_GIVEN: dict[str, dict] = {}  # the verdicts of this process, for at_paper_scale
 
 
 @cache
@@ -125,9 +126,46 @@ def _entry(claim: str) -> dict:
 
 def _record(claim, word, measured, bounds, num_seeds, **more) -> Verdict:
     measured = {name: _short(value) for name, value in measured.items()}
-    return Verdict(
-        {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
-    )
+    _GIVEN[claim] = {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
+    return Verdict(_GIVEN[claim])
+
+
+class PaperScale:
+    """A chapter's verdicts in this run and in the stored run at preset "paper": one line, and a table to unfold."""
+
+    def __init__(self, line: str, table):
+        self.line, self.table = line, table
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        unfold = f"<details><summary>{html.escape(self.line)}</summary>{self.table.to_html(index=False)}</details>"
+        return {"text/html": unfold, "text/plain": f"{self.line}\n{self.table.to_string(index=False)}"}
+
+
+def at_paper_scale(parameters) -> PaperScale:
+    """This run's verdicts beside those of the stored run at preset "paper"; such a run stores its own first.
+
+    The stored table, notebooks/results/NOTEBOOK.csv, holds a row a measured quantity, the parameters and the version.
+    """
+    import pandas as pd
+
+    from .sweep import load_table, save_table
+
+    rows = [(r["id"], r["verdict"], r["num_seeds"], name, value)
+            for r in _GIVEN.values() for name, value in r["measured"].items()]  # fmt: skip
+    here = pd.DataFrame(rows, columns=["claim", "verdict", "num_seeds", "quantity", "measured"])
+    if parameters.preset == "paper":
+        save_table(here, parameters.notebook, parameters)
+    if (loaded := load_table(parameters.notebook)) is None:
+        return PaperScale(f"No run at preset paper is stored: make paper ONLY={parameters.notebook}", here[:0])
+    stored, made_by, version = loaded
+    table = here.merge(stored, on=["claim", "quantity"], suffixes=("", "_stored"))
+    differ = table.claim[table.verdict != table.verdict_stored].unique()
+    scale = ", ".join(f"{name} {made_by[name]}" for name in parameters.paper_scale)
+    line = (f"At preset paper ({scale}; stored run of version {version}) {table.claim.nunique() - len(differ)} of "
+            f"{table.claim.nunique()} verdicts are those of this run" + "".join(f"; not {name}" for name in differ))  # fmt: skip
+    table = table[["claim", "quantity", "measured", "measured_stored"]].map(
+        lambda v: v if isinstance(v, str) else _number(None if pd.isna(v) else v))  # fmt: skip
+    return PaperScale(line + ".", table.rename(columns={"measured": "this run", "measured_stored": "preset paper"}))
 
 
 def collect(notebooks: Path = NOTEBOOKS) -> tuple[dict[str, dict], list[str]]:

@@ -1,10 +1,13 @@
 """The one place that maps an experiment over seeds and settings, and keeps what was computed."""
 
+import base64
+import functools
 import hashlib
 import inspect
 import json
 import logging
 import os
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -75,11 +78,24 @@ def run(
     return pd.DataFrame([setting | results[key] for setting, key in zip(settings, keys, strict=True)])
 
 
+def each(experiment: Callable, settings: list[dict], **options) -> list:
+    """Like `run`, for experiments that return anything, such as a history with arrays: their results as a list."""
+    if options.get("store") is None and options.get("jobs", 1) == 1:
+        return [experiment(**setting) for setting in settings]
+
+    @functools.wraps(experiment)  # the key of a record is that of the experiment itself
+    def packed(**setting):
+        return {"pickle": base64.b64encode(pickle.dumps(experiment(**setting))).decode()}
+
+    return [pickle.loads(base64.b64decode(text)) for text in run(packed, settings, **options).pickle]
+
+
 def save_table(table: pd.DataFrame, name: str, parameters) -> Path:
-    """Write notebooks/results/NAME.csv in one piece, with the parameters and the version that made it as columns."""
+    """Write notebooks/results/NAME.csv in one piece; the first row also holds the parameters and the version."""
     path = RESULTS / f"{name}.csv"
     made_by = {"parameters": parameters.model_dump_json(), "version": __version__}
-    replace_file(path, table.assign(**made_by).to_csv(index=False))
+    first = {key: [value] + [None] * (len(table) - 1) for key, value in made_by.items()}  # once, or it fills the file
+    replace_file(path, table.assign(**first).to_csv(index=False))
     return path
 
 
