@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from xorlib import claims, parameters
+from xorlib import claims, parameters, sweep
 
 GOOD = dict(
     preset="quick", seed=0, num_train=100, num_test=100, dimension=2, width=10, noise_rate=0.1, cluster_variance=0.1,
@@ -55,6 +55,20 @@ def test_the_command_fails_for_a_missing_a_second_and_an_unknown_verdict(small_l
     (tmp_path / "02_x.ipynb").unlink()
     monkeypatch.setattr(claims, "ledger", dict)
     assert run() == 1
+
+
+def test_verdicts_stand_beside_those_of_the_stored_paper_run(small_ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "RESULTS", tmp_path)
+    monkeypatch.setattr(claims, "_GIVEN", {})
+    claims.verdict("rfa.x", size=1)
+    assert claims.at_paper_scale(checked()).line.startswith("No run at preset paper is stored")
+    claims.verdict("rfa.x", size=3.5, num_seeds=7)
+    at_paper = claims.at_paper_scale(checked(preset="paper"))
+    assert "1 of 1 verdicts are those of this run." in at_paper.line
+    claims.verdict("rfa.x", size=1.5)
+    quick = claims.at_paper_scale(checked())
+    assert "0 of 1 verdicts are those of this run; not rfa.x." in quick.line and "num_seeds 5" in quick.line
+    assert quick.table.iloc[0].tolist() == ["rfa.x", "size", "1.5", "3.5"]
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,24 @@ def test_a_kill_loses_only_what_is_under_way(tmp_path):
     assert resumed == pd.DataFrame({"seed": range(6), "value": [s * 0.1 for s in range(6)]}).to_csv() + "\n"
 
 
+def history(seed):
+    Log.calls.append(seed)
+    return pd.DataFrame({"sign": [np.full(2, factor * seed)]}), seed
+
+
+def test_any_result_is_kept_under_the_key_of_its_experiment(tmp_path, monkeypatch):
+    settings = [{"seed": 2}, {"seed": 1}]
+    plain = sweep.each(history, settings)
+    for _ in range(2):
+        kept = sweep.each(history, settings, store=tmp_path)
+        for (ours, one), (theirs, other) in zip(plain, kept, strict=True):
+            pd.testing.assert_frame_equal(ours, theirs)
+            assert one == other and isinstance(theirs.sign[0], np.ndarray)
+    assert Log.calls == [2, 1, 2, 1]
+    monkeypatch.setitem(globals(), "factor", 3)
+    assert sweep.each(history, settings, store=tmp_path)[0][0].sign[0].tolist() == [6, 6]
+
+
 def test_any_joblib_backend_serves():
     with joblib.parallel_config("threading", n_jobs=2):
         table = sweep.run(experiment, [{"seed": s} for s in range(5)], jobs=2)
