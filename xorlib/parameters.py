@@ -152,7 +152,7 @@ class DecisionBoundary(NotebookParameters):
     """RFA, Figure 1."""
 
     notebook = "01_decision_boundary"
-    paper_scale = {"num_seeds": (60, 300)}
+    paper_scale = {"num_seeds": (60, 150)}
     arrays = (("num_train", "dimension", 3), ("width", "dimension", 3), ("num_test", "dimension", 3))
 
     num_train: Annotated[int, Field(ge=40, le=10_000_000)]
@@ -421,7 +421,7 @@ class Interpolation(NotebookParameters):
     notebook = "05_interpolation"
     paper_scale = {
         "num_steps_high": (1_000_000, 10_000_000), "num_steps_low": (40_000, 10_000_000), "growth": (0.05, 0.005),
-        "exact_steps_high": (1000, 1_000_000), "exact_steps_low": (20, 10_000),
+        "exact_steps_high": (1000, 1_000_000), "exact_steps_low": (40, 10_000),
         "transition_seeds": (3, 10), "transition_steps": (4000, 50_000),
     }  # fmt: skip
     arrays = (
