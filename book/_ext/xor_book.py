@@ -31,6 +31,7 @@ import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 PAPERS = {"rfa": "RFA", "ftt": "FTT"}
@@ -378,6 +379,20 @@ def add_downloads(app, pagename, templatename, context, doctree):
     context["body"] = context["body"].replace("</h1>", "</h1>\n" + line, 1)
 
 
+def refuse_errors(app, env, docnames):
+    """Stop the build, every time, when a notebook holds the output of a cell that raised."""
+    raised = [
+        f"{path.name}, cell {number}: {output.ename}: {output.evalue}"
+        for path in map(Path, (env.doc2path(name) for name in sorted(env.found_docs)))
+        if path.suffix == ".ipynb"
+        for number, cell in enumerate(nbformat.read(path, as_version=4).cells)
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+    if raised:
+        raise ExtensionError("a cell raised an error: " + "; ".join(raised))
+
+
 def setup(app):
     for name, directive in {
         "scorecard-totals": ScorecardTotals,
@@ -394,4 +409,5 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", add_alt_to_html_outputs)
     app.connect("html-page-context", add_downloads, priority=600)
+    app.connect("env-before-read-docs", refuse_errors)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
