@@ -238,7 +238,7 @@ class RotationInvariance(NotebookParameters):
     init_scale: Annotated[float, Field(gt=0, le=1)]
     step_size: Annotated[float, Field(gt=0, le=0.5)]
     num_steps: Annotated[int, Field(ge=10, le=2000)]
-    num_seeds: Annotated[int, Field(ge=10, le=1000)]
+    num_seeds: Annotated[int, Field(ge=3, le=1000)]
 
     def problem(self) -> str | None:
         if 3 * self.num_train > self.dimension:
