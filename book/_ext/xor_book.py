@@ -383,8 +383,7 @@ def refuse_errors(app, env, docnames):
     """Stop the build, every time, when a notebook holds the output of a cell that raised."""
     raised = [
         f"{path.name}, cell {number}: {output.ename}: {output.evalue}"
-        for path in map(Path, (env.doc2path(name) for name in sorted(env.found_docs)))
-        if path.suffix == ".ipynb"
+        for path in (Path(env.doc2path(name)) for name in sorted(env.found_docs) if name.startswith("notebooks/"))
         for number, cell in enumerate(nbformat.read(path, as_version=4).cells)
         for output in cell.get("outputs", [])
         if output.output_type == "error"
