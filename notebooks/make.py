@@ -2,7 +2,7 @@
 
 Goes one way, NN_name.md to NN_name.ipynb, then runs the notebook in this folder and stores its outputs, without
 times. A notebook that raises is left as it was, and the exit status is 1. With --paper the committed notebooks are
-run by papermill at preset "paper" into _build/paper/, and leave their tables in notebooks/results/.
+run by papermill at preset "paper" into notebooks/.cache/paper/, and leave their tables in notebooks/results/.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def make(text: Path) -> None:
 
 def run_paper(notebook: Path) -> None:
     """Run a committed notebook at the published scale, with its progress on the terminal."""
-    target = HERE.parent / "_build" / "paper" / notebook.name
+    target = HERE / ".cache" / "paper" / notebook.name  # not in _build, which `make book` empties
     target.parent.mkdir(parents=True, exist_ok=True)
     papermill.execute_notebook(notebook, target, parameters={"preset": "paper"}, cwd=HERE, stderr_file=sys.stderr)
 
