@@ -6,7 +6,7 @@ READY := .venv/.ready
 JOBS ?= 2
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -34,7 +34,17 @@ notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decis
 paper: $(READY)  ## the published-scale runs; writes notebooks/results/*.csv, resumes after a kill
 	$(BIN)/python notebooks/make.py --paper $(ONLY)
 
-benchmark: $(READY)  ## speed against a plain autograd loop, as ratios
-	$(BIN)/python -m benchmarks.gradient_descent
+BENCHMARKS := gradient_descent figure_2 minibatch_sgd sample_complexity population
 
-.PHONY: help setup book test notebooks paper benchmark
+benchmark: $(READY)  ## speed against plain autograd loops, as ratios; minutes
+	for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+.venv-benchmark/.ready: benchmarks/requirements.txt requirements.txt
+	$(PYTHON) -m venv .venv-benchmark
+	.venv-benchmark/bin/pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	@touch $@
+
+benchmark-jax: .venv-benchmark/.ready  ## the same with a jitted loop of JAX beside it, in an environment of its own
+	for name in $(BENCHMARKS); do .venv-benchmark/bin/python -m benchmarks.$$name || exit 1; done
+
+.PHONY: help setup book test notebooks paper benchmark benchmark-jax
