@@ -96,7 +96,7 @@ def test_a_refusal_names_parameter_value_and_what_is_allowed(name, value, allowe
 
 
 def test_a_size_that_exhausts_memory_is_refused_with_an_estimate():
-    with pytest.raises(parameters.ParameterError, match=r"num_train = 10000000: num_train x dimension needs about .* GiB"):
+    with pytest.raises(parameters.ParameterError, match=r"= 10000000: num_train x dimension needs about .* GiB"):
         checked(num_train=10_000_000, dimension=1000)
 
 

@@ -75,7 +75,8 @@ def test_subgradient_reaches_the_kink():
     net = network.Network(np.zeros((2, 2)), network.fixed_signs(2))
     points = data.Sample(np.eye(2), np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.array([0, 2]))
     moved = {
-        kink: train.gradient_descent(net, points, step_size=1.0, num_steps=1, subgradient=kink, form=form).network.weights
+        kink: train.gradient_descent(
+            net, points, step_size=1.0, num_steps=1, subgradient=kink, form=form).network.weights
         for kink, form in ((0.0, "plain"), (1.0, "plain"), (0.5, "gram"))
     }
     assert np.all(moved[0.0] == 0)

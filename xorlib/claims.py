@@ -126,8 +126,9 @@ def _entry(claim: str) -> dict:
 
 def _record(claim, word, measured, bounds, num_seeds, **more) -> Verdict:
     measured = {name: _short(value) for name, value in measured.items()}
-    _GIVEN[claim] = {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
-    return Verdict(_GIVEN[claim])
+    record = {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
+    _GIVEN[claim] = record
+    return Verdict(record)
 
 
 class PaperScale:
@@ -161,8 +162,9 @@ def at_paper_scale(parameters) -> PaperScale:
     table = here.merge(stored, on=["claim", "quantity"], suffixes=("", "_stored"))
     differ = table.claim[table.verdict != table.verdict_stored].unique()
     scale = ", ".join(f"{name} {made_by[name]}" for name in parameters.paper_scale)
-    line = (f"At preset paper ({scale}; stored run of version {version}) {table.claim.nunique() - len(differ)} of "
-            f"{table.claim.nunique()} verdicts are those of this run" + "".join(f"; not {name}" for name in differ))  # fmt: skip
+    total = table.claim.nunique()
+    line = (f"At preset paper ({scale}; stored run of version {version}) {total - len(differ)} of {total} verdicts are "
+            "those of this run" + "".join(f"; not {name}" for name in differ))  # fmt: skip
     table = table[["claim", "quantity", "measured", "measured_stored"]].map(
         lambda v: v if isinstance(v, str) else _number(None if pd.isna(v) else v))  # fmt: skip
     return PaperScale(line + ".", table.rename(columns={"measured": "this run", "measured_stored": "preset paper"}))

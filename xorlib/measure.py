@@ -200,7 +200,7 @@ def loss_slopes(margins: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Heaviness:
-    """How signal-heavy a net is (FTT, Definition 4.2): the smallest zeta that works, its set S and the heavy margins."""
+    """How signal-heavy a net is (FTT, Definition 4.2): the smallest zeta that works, its set S, the heavy margins."""
 
     zeta: float
     heavy: np.ndarray
