@@ -111,12 +111,14 @@ def test_the_ledger_is_complete():
 
 _PROBE = """
 import hashlib, io, json, sys
-import matplotlib
+import hypothesis, matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-spec = json.load(sys.stdin)
+spec, settings = json.load(sys.stdin), hypothesis.settings
+# The property searches have their own place in the executed notebooks; 30 examples show here what a parameter does.
+hypothesis.settings = lambda max_examples, **more: settings(max_examples=min(max_examples, 30), **more)
 shell = InteractiveShell.instance()
 for name, values in spec["runs"].items():
     shell.reset(new_session=False)
