@@ -234,6 +234,7 @@ class RotationInvariance(NotebookParameters):
     num_train: Annotated[int, Field(ge=2, le=5)]
     range_dimensions: Annotated[tuple[Annotated[int, Field(ge=8, le=72)], ...], Field(min_length=1)]
     search_dimensions: Annotated[tuple[Annotated[int, Field(ge=16, le=4096)], ...], Field(min_length=2)]
+    error_dimensions: Annotated[tuple[Annotated[int, Field(ge=4, le=512)], ...], Field(min_length=1)]
     width: Annotated[int, Field(ge=4, le=500)]
     init_scale: Annotated[float, Field(gt=0, le=1)]
     step_size: Annotated[float, Field(gt=0, le=0.5)]
