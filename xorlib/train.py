@@ -1,5 +1,6 @@
 """Training: full-batch gradient descent on the first layer (RFA), minibatch SGD on both layers (FTT)."""
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -225,6 +226,13 @@ class _Online:
         self.pre, self.act = self.w.new_empty(2, self.block, width)
         self.gradient = torch.empty_like(self.w)
 
+    def _bytes(self, count):
+        """The bytes of rng.bytes(count); as whole raw words, without its copies, where those are the same."""
+        generator = self.rng.bit_generator
+        if count % 8 or sys.byteorder == "big" or generator.state.get("has_uint32", 1):
+            return np.frombuffer(self.rng.bytes(count), np.uint8)
+        return generator.random_raw(count // 8).view(np.uint8)
+
     def _points(self, packed):
         if self.on_cpu:
             out = self.points[: len(packed)]
@@ -237,7 +245,7 @@ class _Online:
 
     def step(self, size: float) -> float:
         """Take one step; return the mean loss of the first block before it."""
-        rows = np.frombuffer(self.rng.bytes(self.batch_size * self.bytes_a_row), np.uint8).reshape(-1, self.bytes_a_row)
+        rows = self._bytes(self.batch_size * self.bytes_a_row).reshape(-1, self.bytes_a_row)
         for start in range(0, self.batch_size, self.block):
             x = self._points(rows[start : start + self.block])
             pre, act = self.pre[: len(x)], self.act[: len(x)]
