@@ -49,7 +49,7 @@ def panel_rows(panel, num_growing):
             growing = form in ("blocked", "gram")
             rows.append({
                 "panel": f"n={n}, d={d}", "type": str(dtype)[6:], "form": form,
-                "ratio": f"{timing.median_ratio(times.autograd, times[form]):.2g}x",
+                "ratio": timing.factor(timing.median_ratio(times.autograd, times[form])),
                 "of GEMM peak": f"{timing.share_of_peak(flops, times[form], times.square, size):.0%}",
                 "square": size, "to step 10^7": timing.words(step * LAST),
                 "with growing steps": timing.words(step * num_growing) if growing else "",

@@ -59,8 +59,8 @@ def main():
                 share = timing.share_of_peak(operations(form, n, d, m), times[form], times.square, size)
                 rows.append({
                     "setting": name, "type": str(dtype)[6:], "form": form,
-                    "ratio": f"{timing.median_ratio(times.autograd, times[form]):.1f}x", "of GEMM peak": f"{share:.0%}",
-                    "weights apart": f"{apart[form]:.0e}",
+                    "ratio": timing.factor(timing.median_ratio(times.autograd, times[form])),
+                    "of GEMM peak": f"{share:.0%}", "weights apart": f"{apart[form]:.0e}",
                 })  # fmt: skip
     timing.show("Full-batch gradient descent: ratio of the autograd loop's time to each form's", rows)
 

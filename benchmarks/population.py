@@ -29,8 +29,8 @@ def main():
         })  # fmt: skip
         ratio = timing.median_ratio(times.real, times.noisy)
         rows.append({
-            "d": dimension, "batch": engine.batch_size, "real over population": f"{ratio:.2g}x",
-            "without noise": f"{timing.median_ratio(times.real, times.noiseless):.2g}x",
+            "d": dimension, "batch": engine.batch_size, "real over population": timing.factor(ratio),
+            "without noise": timing.factor(timing.median_ratio(times.real, times.noiseless)),
             "exponent in d": "" if last is None else f"{np.log(ratio / last) / np.log(4):.2f}",
         })  # fmt: skip
         last = ratio

@@ -47,6 +47,11 @@ def share_of_peak(operations, times, square_times, size):
     return statistics.median(operations / times / (2 * size**3 / square_times))
 
 
+def factor(ratio):
+    """A ratio to two digits, such as 0.97x or 230x."""
+    return f"{float(f'{ratio:.2g}'):g}x"
+
+
 def words(duration):
     """Seconds as days, hours, minutes or seconds."""
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
