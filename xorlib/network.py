@@ -23,7 +23,8 @@ class Network:
 
     def features(self, x: np.ndarray) -> np.ndarray:
         """Hidden activations relu(<w_j, x_i>), shape (n, m)."""
-        return np.maximum(x @ self.weights.T, 0.0)
+        pre = x @ self.weights.T
+        return np.maximum(pre, 0.0, out=pre)  # in place: a second array of this size costs more than the product
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Outputs f(x_i), shape (n,); in blocks, so that large samples need little memory."""
