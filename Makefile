@@ -23,7 +23,7 @@ book: $(READY)  ## build the site from the committed outputs
 
 test: book  ## every test: library, guards, book, browser, and every notebook by nbval
 	$(BIN)/ruff check .
-	$(BIN)/pytest tests
+	$(BIN)/pytest -n $(JOBS) tests
 	$(BIN)/pytest --nbval --nbval-current-env -n $(JOBS) --dist loadfile notebooks
 	$(BIN)/python -m xorlib.claims > /dev/null
 	@echo "All passed: library, guards, book, browser, notebooks, ledger"

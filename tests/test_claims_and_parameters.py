@@ -75,7 +75,7 @@ def test_verdicts_stand_beside_those_of_the_stored_paper_run(small_ledger, tmp_p
     ("name", "value", "allowed"),
     [
         ("noise_rat", 0.2, "did you mean noise_rate"),
-        ("noise_rate", 0.7, "from 0 below 0.5"),
+        ("noise_rate", 0.7, "from 0 and below 0.5"),
         ("width", -5, "a whole number from 2"),
         ("num_train", "abc", "a whole number from 40"),
         ("num_train", True, "a whole number from 40"),

@@ -89,8 +89,8 @@ class NotebookParameters(BaseModel):
         kind, limits = field.annotation, {type(m).__name__: m for m in field.metadata}
         low = next((f"{word} {getattr(limits[k], k.lower())}" for k, word in (("Ge", "from"), ("Gt", "above"))
                     if k in limits), "")  # fmt: skip
-        high = next((f"{word} {getattr(limits[k], k.lower())}" for k, word in (("Le", "to"), ("Lt", "below"))
-                     if k in limits), "")  # fmt: skip
+        high = next((f"{word} {getattr(limits[k], k.lower())}" for k, word in (
+            ("Le", "to" if "Ge" in limits else "and at most"), ("Lt", "and below")) if k in limits), "")  # fmt: skip
         if get_origin(kind) is Literal:
             return "one of " + ", ".join(map(repr, get_args(kind)))
         if get_origin(kind) is tuple:
@@ -429,6 +429,7 @@ class Interpolation(NotebookParameters):
         ("num_train_high", "dimension_high", 3), ("num_train_low", "dimension_low", 3), ("width", "dimension_high", 4),
         ("num_train_high", "num_train_high", 1), ("num_train_high", "width", 5), ("num_test", "dimension_high", 2),
         ("num_test", "num_train_high", 1), ("num_test", "width", 2), ("width", "dimension_low", 3),
+        ("small_num_train", "small_dimension", 3), ("small_num_train", "small_width", 3),
         ("transition_num_train", "transition_dimensions", 3), ("transition_width", "transition_dimensions", 4),
     )  # fmt: skip
 
