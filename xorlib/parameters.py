@@ -152,7 +152,7 @@ class DecisionBoundary(NotebookParameters):
     """RFA, Figure 1."""
 
     notebook = "01_decision_boundary"
-    paper_scale = {"num_seeds": (60, 150)}
+    paper_scale = {"num_seeds": (60, 120)}
     arrays = (("num_train", "dimension", 3), ("width", "dimension", 3), ("num_test", "dimension", 3))
 
     num_train: Annotated[int, Field(ge=40, le=10_000_000)]
