@@ -168,7 +168,20 @@ class DecisionBoundary(NotebookParameters):
     num_seeds: Seeds
 
 
-class OneStepAmplification(NotebookParameters):
+class _Clusters(NotebookParameters):
+    """What the chapters on RFA's proof share: sizes by the quantities that the assumptions bound."""
+
+    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
+    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
+    width: Annotated[int, Field(ge=4, le=1_000_000)]
+    noise_rate: Rate
+    noise_radius: Positive
+    law: Literal["gaussian", "uniform", "laplace"]
+    init_norm: Positive
+    num_seeds: Seeds
+
+
+class OneStepAmplification(_Clusters):
     """RFA, Lemmas 4.1 to 4.4 and 4.10, Proposition 3.2."""
 
     notebook = "02_one_step_amplification"
@@ -176,18 +189,10 @@ class OneStepAmplification(NotebookParameters):
     arrays = (("num_train", "dimension", 4), ("num_train", "dimensions", 4), ("width", "dimensions", 4),
               ("num_train", "width", 4))  # fmt: skip
 
-    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
-    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
     dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=1_000_000)], ...], Field(min_length=3)]
-    width: Annotated[int, Field(ge=4, le=1_000_000)]
-    noise_rate: Rate
-    noise_radius: Positive
-    law: Literal["gaussian", "uniform", "laplace"]
-    init_norm: Positive
     step_size: Annotated[float, Field(gt=0, le=1000)]
     capture_constants: Annotated[tuple[Annotated[float, Field(ge=1, le=1_000_000)], ...], Field(min_length=1)]
     delta: Annotated[float, Field(gt=0, lt=0.5)]
-    num_seeds: Seeds
     sweep_seeds: Annotated[int, Field(ge=2, le=10_000)]
 
     def problem(self) -> str | None:
@@ -197,25 +202,17 @@ class OneStepAmplification(NotebookParameters):
             return f"capture_constants = {list(self.capture_constants)}: the largest C0 must exceed 1 (Lemma 4.2)"
 
 
-class Alignment(NotebookParameters):
+class Alignment(_Clusters):
     """RFA, Conditions 4.7 and 4.8, Lemmas 4.6, 4.9, 4.11 and A.1."""
 
     notebook = "03_alignment"
     paper_scale = {"num_seeds": (60, 500), "sweep_seeds": (20, 200)}
     arrays = (("num_train", "dimension", 4), ("num_train", "width", 4), ("width", "dimension", 4))
 
-    num_train: Annotated[int, Field(ge=40, le=1_000_000)]
-    dimension: Annotated[int, Field(ge=2, le=1_000_000)]
-    width: Annotated[int, Field(ge=4, le=1_000_000)]
-    noise_rate: Rate
-    noise_radius: Positive
-    law: Literal["gaussian", "uniform", "laplace"]
-    init_norm: Positive
     step_size: Annotated[float, Field(gt=0, le=0.25)]
     num_steps: Annotated[int, Field(ge=6, le=10_000_000)]
     capture_constant: Annotated[float, Field(gt=1, le=1_000_000)]
     delta: Annotated[float, Field(gt=0, lt=0.25)]
-    num_seeds: Seeds
     sweep_seeds: Annotated[int, Field(ge=2, le=100_000)]
 
     def problem(self) -> str | None:
@@ -367,53 +364,44 @@ class OpenQuestions(NotebookParameters):
             return f"rfa_deep_dimensions = {list(self.rfa_deep_dimensions)}: two different ones are needed for a slope"
 
 
-class SignalFinding(NotebookParameters):
+class _SignalRun(NotebookParameters):
+    """What the chapters on FTT's two phases share: one run of SGD."""
+
+    dimension: Annotated[int, Field(ge=50, le=5000)]
+    width: Annotated[int, Field(ge=40, le=100_000)]
+    init_scale: Annotated[float, Field(gt=0.001, le=0.3)]
+    step_size: Annotated[float, Field(gt=0, le=0.25)]
+    batch_size: Annotated[int, Field(ge=1, le=10_000_000)]
+    num_steps: Annotated[int, Field(ge=50, le=1_000_000)]
+    num_test: Annotated[int, Field(ge=100, le=1_000_000)]
+
+    def problem(self) -> str | None:
+        noise = self.step_size * self.dimension / self.batch_size
+        if noise > 0.5:
+            return (f"batch_size = {self.batch_size}: step_size * dimension / batch_size is {noise:.3g}; at most 0.5, "
+                    "or minibatch noise hides the phases (from about 4 on, training diverges)")  # fmt: skip
+
+
+class SignalFinding(_SignalRun):
     """FTT, Phase 1."""
 
     notebook = "06_signal_finding"
     paper_scale = {"num_seeds": (3, 10), "dimensions": ([64, 160, 400], [64, 160, 400, 1000])}
     arrays = (("batch_size", "dimension", 2), ("num_test", "dimension", 2), ("width", "dimension", 6))
 
-    dimension: Annotated[int, Field(ge=50, le=5000)]
-    width: Annotated[int, Field(ge=40, le=100_000)]
-    init_scale: Annotated[float, Field(gt=0.001, le=0.3)]
-    step_size: Annotated[float, Field(gt=0, le=0.25)]
-    batch_size: Annotated[int, Field(ge=1, le=10_000_000)]
-    num_steps: Annotated[int, Field(ge=50, le=1_000_000)]
-    num_test: Annotated[int, Field(ge=100, le=1_000_000)]
     dimensions: Annotated[tuple[Annotated[int, Field(ge=50, le=5000)], ...], Field(min_length=2)]
     num_seeds: Annotated[int, Field(ge=1, le=1000)]
 
-    def problem(self) -> str | None:
-        return _noise_problem(self)
 
-
-class SignalHeavy(NotebookParameters):
+class SignalHeavy(_SignalRun):
     """FTT, Phase 2."""
 
     notebook = "07_signal_heavy"
     paper_scale = {"num_seeds": (3, 10), "num_noise": (4000, 40_000)}
     arrays = (("batch_size", "dimension", 2), ("num_test", "dimension", 2), ("num_noise", "width", 4))
 
-    dimension: Annotated[int, Field(ge=50, le=5000)]
-    width: Annotated[int, Field(ge=40, le=100_000)]
-    init_scale: Annotated[float, Field(gt=0.001, le=0.3)]
-    step_size: Annotated[float, Field(gt=0, le=0.25)]
-    batch_size: Annotated[int, Field(ge=1, le=10_000_000)]
-    num_steps: Annotated[int, Field(ge=50, le=1_000_000)]
-    num_test: Annotated[int, Field(ge=100, le=1_000_000)]
     num_noise: Annotated[int, Field(ge=200, le=1_000_000)]
     num_seeds: Annotated[int, Field(ge=3, le=1000)]
-
-    def problem(self) -> str | None:
-        return _noise_problem(self)
-
-
-def _noise_problem(p) -> str | None:
-    noise = p.step_size * p.dimension / p.batch_size
-    if noise > 0.5:
-        return (f"batch_size = {p.batch_size}: step_size * dimension / batch_size is {noise:.3g}; at most 0.5, or "
-                "minibatch noise hides the phases (from about 4 on, training diverges)")  # fmt: skip
 
 
 class Interpolation(NotebookParameters):
@@ -508,4 +496,5 @@ class SampleComplexity(NotebookParameters):
                     f"at dimension {min(self.dimensions)}")  # fmt: skip
 
 
-MODELS = {model.notebook: model for model in NotebookParameters.__subclasses__()}
+_BASES = (NotebookParameters, _Clusters, _SignalRun)
+MODELS = {model.notebook: model for base in _BASES for model in base.__subclasses__() if model not in _BASES}
