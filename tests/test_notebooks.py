@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jupytext.config import load_jupytext_config
 
-from xorlib import claims, parameters
+from xorlib import claims, parameters, sweep
 
 HERE = Path(__file__).parent
 NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
@@ -97,6 +97,27 @@ def test_parameters_cell_is_literal_checked_and_explained(path):
     for name, (quick, _) in model.paper_scale.items():
         assert parameters._same(values[name], quick), f"paper_scale's quick value of {name} is not the cell's"
     assert values["preset"] == "quick"
+
+
+@pytest.mark.parametrize("table", sorted(path.stem for path in sweep.RESULTS.glob("*.csv")))
+def test_a_stored_paper_run_is_of_the_present_parameters_and_claims(table):
+    """A table that nobody made anew after a change of defaults or of the ledger would stand beside fresh numbers."""
+    rows, made_by, _ = sweep.load_table(table)
+    owner = [name for name, model in parameters.MODELS.items() if model.model_fields.keys() == made_by.keys()]
+    assert len(owner) == 1, f"{table}.csv: no notebook has its parameters"
+    cells = code_cells(HERE.parent / "notebooks" / f"{owner[0]}.ipynb")
+    cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
+    given = {node.target.id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
+    present = parameters.MODELS[owner[0]].from_notebook(given | {"preset": "paper"}).model_dump(mode="json")
+    assert made_by == present, f"{table}.csv is of other parameters: make paper ONLY={owner[0]}"
+    if table == owner[0]:
+        ruled = {(claim, quantity) for claim, entry in claims.ledger().items() if entry["notebook"] == table
+                 for quantity in entry["bounds"]}  # fmt: skip
+        assert ruled <= set(zip(rows.claim, rows.quantity, strict=True))
+
+
+def test_every_chapter_has_a_stored_paper_run():
+    assert parameters.MODELS.keys() <= {path.stem for path in sweep.RESULTS.glob("*.csv")}
 
 
 @each

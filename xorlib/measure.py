@@ -38,6 +38,7 @@ def neuron_sets(net: Network, means: np.ndarray, threshold: float) -> np.ndarray
 
 OPPOSITE = np.array([1, 0, 3, 2])  # of each cluster the one at the opposite mean
 OTHER_CLASS = np.array([2, 2, 0, 0])  # of each cluster one whose mean spans the other class
+BOOLEAN_MEANS = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])  # +-mu1, +-mu2 of FTT, first two axes
 
 
 def aligned(net: Network, sample: Sample) -> np.ndarray:
@@ -186,8 +187,7 @@ def cluster_margins(net: Network, neurons: np.ndarray | None = None) -> np.ndarr
 
     With a mask of heavy `neurons`, the heavy margins of Definition D.1: from those whose signal points to mu.
     """
-    means = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
-    terms = net.scale * np.maximum(net.weights[:, :2] @ means.T, 0) * net.second_layer[:, None] * CLUSTER_LABELS
+    terms = net.scale * np.maximum(net.weights[:, :2] @ BOOLEAN_MEANS.T, 0) * net.second_layer[:, None] * CLUSTER_LABELS
     if neurons is not None:
         terms = terms * (neurons[:, None] & (own_cluster(net)[:, None] == np.arange(4)))
     return terms.sum(axis=0)
@@ -240,9 +240,8 @@ def clean_rates(net: Network, noise: np.ndarray, slopes: np.ndarray | None = Non
     slopes = loss_slopes(cluster_margins(net)) if slopes is None else slopes
     parts, sign = components(net), np.sign(net.second_layer)
     outer = noise @ parts.w_perp.T
-    means = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
     rates = dict.fromkeys(("sig", "opp", "perp", "second"), 0.0)
-    for mean, label, slope, own in zip(means, CLUSTER_LABELS, slopes, (1, 1, -1, -1), strict=True):
+    for mean, label, slope, own in zip(BOOLEAN_MEANS, CLUSTER_LABELS, slopes, (1, 1, -1, -1), strict=True):
         inner, weight = net.weights[:, :2] @ mean, -label * slope / 4
         active = outer + inner > 0
         share, along = active.mean(axis=0), (active * outer).mean(axis=0)
