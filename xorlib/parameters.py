@@ -1,12 +1,13 @@
 """One checked model of parameters a notebook; the defaults stand in the notebook's own parameters cell."""
 
+import ast
 import difflib
 import json
 import math
 from types import ModuleType
 from typing import Annotated, ClassVar, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
 MEMORY_LIMIT = 8 * 2**30  # bytes; a larger run is refused before any work
 
@@ -25,13 +26,14 @@ class NotebookParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     notebook: ClassVar[str]
     # What preset "paper" uses: name -> (the parameters cell's value, the published scale). A value that the
-    # reader has changed stays as given.
+    # reader has given stays as given.
     paper_scale: ClassVar[dict[str, tuple]] = {}
     # Sizes of the large arrays, as products of parameter names and numbers of float64 entries.
     arrays: ClassVar[tuple[tuple[str | int, ...], ...]] = ()
 
     preset: Literal["quick", "paper"]
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)]
+    _given: frozenset[str] = PrivateAttr(frozenset())  # the names that papermill's -p set, the preset included
 
     @field_validator("*", mode="before")
     @classmethod
@@ -52,8 +54,12 @@ class NotebookParameters(BaseModel):
             hint = f"did you mean {near[0]}? " if near else ""
             known = ", ".join(cls.model_fields)
             raise ParameterError(f"{name} = {given[name]!r}: no such parameter; {hint}allowed are {known}")
+        by_reader = _injected(namespace.get("In", []))
         if given.get("preset") == "paper":
-            given |= {k: paper for k, (quick, paper) in cls.paper_scale.items() if _same(given.get(k), quick)}
+            scaled = cls._scaled(given, by_reader)
+            for name, value in scaled.items():
+                print(f"preset paper: {name} = {value}, not {given[name]}")
+            given |= scaled
         try:
             checked = cls(**given)
         except ValidationError as error:
@@ -61,10 +67,27 @@ class NotebookParameters(BaseModel):
             name = first["loc"][0]
             given_value = "not given" if first["type"] == "missing" else repr(given.get(name))
             raise ParameterError(f"{name} = {given_value}: must be {cls.allowed(name)}") from None
+        checked._given = by_reader
         checked._check_memory()
         if problem := checked.problem():
             raise ParameterError(problem)
         return checked
+
+    @classmethod
+    def _scaled(cls, given: dict, by_reader: frozenset[str]) -> dict:
+        return {name: paper for name, (quick, paper) in cls.paper_scale.items()
+                if name not in by_reader and _same(given.get(name), quick)}  # fmt: skip
+
+    def at_paper_scale(self):
+        """These parameters as preset "paper" would have them."""
+        if self.preset == "paper":
+            return self
+        scaled = self._scaled(self.model_dump(mode="json"), self._given)
+        return type(self)(**self.model_dump() | scaled | {"preset": "paper"})
+
+    def is_the_books(self) -> bool:
+        """Whether no parameter but the preset was given by the reader."""
+        return self._given <= {"preset"}
 
     def problem(self) -> str | None:
         """A line that says which combination of values makes no sense, or None; models override it."""
@@ -106,6 +129,16 @@ class NotebookParameters(BaseModel):
 
 def _same(value, quick) -> bool:
     return tuple(value) == tuple(quick) if isinstance(value, list | tuple) else value == quick
+
+
+def _injected(cells: list[str]) -> frozenset[str]:
+    """The names set in the cell that papermill adds below the parameters cell."""
+    names = set()
+    for cell in cells:
+        if cell.startswith("# Parameters"):
+            names |= {target.id for node in ast.parse(cell).body if isinstance(node, ast.Assign)
+                      for target in node.targets}  # fmt: skip
+    return frozenset(names)
 
 
 def _is_parameter(name: str, value) -> bool:
