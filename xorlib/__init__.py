@@ -5,8 +5,8 @@ from importlib import import_module
 from .version import __version__
 
 _MODULES = (
-    "claims", "data", "invariance", "kernels", "longrun", "measure", "network", "parameters", "plots",
-    "population", "sweep", "theory", "train",
+    "claims", "data", "invariance", "kernels", "longrun", "measure", "network", "outputs", "parameters",
+    "plots", "population", "sweep", "theory", "train",
 )  # fmt: skip
 __all__ = ["__version__", "start", *_MODULES]
 

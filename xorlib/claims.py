@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from .outputs import short
+
 MIME = "application/vnd.xorlib.claim+json"
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 KINDS = ("exact", "bound", "scaling", "figure", "qualitative", "erratum", "open-question")
@@ -42,13 +44,6 @@ def ledger() -> dict[str, dict]:
             raise ValueError(f"claims.yml: {name} has a bound that is not at_least or at_most with a number")
         entries[name] = entry
     return entries
-
-
-def _short(value: float) -> float | None:
-    """At most four significant digits, so that stored numbers repeat; tiny values count as zero."""
-    if not math.isfinite(value):
-        return None
-    return 0.0 if abs(value) < 1e-12 else float(f"{value:.4g}")
 
 
 def _number(value: float | None) -> str:
@@ -129,7 +124,7 @@ def _entry(claim: str) -> dict:
 
 
 def _record(claim, word, measured, bounds, num_seeds, **more) -> Verdict:
-    measured = {name: _short(value) for name, value in measured.items()}
+    measured = {name: short(value) if math.isfinite(value) else None for name, value in measured.items()}
     record = {"id": claim, "verdict": word, "measured": measured, "bound": bounds, "num_seeds": num_seeds, **more}
     _GIVEN[claim] = record
     return Verdict(record)

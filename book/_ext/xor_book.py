@@ -43,7 +43,7 @@ VERDICTS = [
     "out of reach",
 ]
 MODULES = ["data", "network", "train", "measure", "theory", "population", "kernels", "invariance", "sweep",
-           "claims", "parameters", "plots"]  # fmt: skip
+           "claims", "outputs", "parameters", "plots"]  # fmt: skip
 
 
 class BookDirective(SphinxDirective):
