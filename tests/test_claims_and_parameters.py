@@ -57,6 +57,14 @@ def test_the_command_fails_for_a_missing_a_second_and_an_unknown_verdict(small_l
     assert run() == 1
 
 
+def test_an_entry_with_an_unknown_key_is_refused(monkeypatch):
+    entry = claims.ledger()["rfa.figure-1"]
+    claims.ledger.__wrapped__()  # every key that claims.yml uses is known
+    monkeypatch.setattr(claims.yaml, "safe_load", lambda _: [entry | {"if_pased": "reproduced after correction"}])
+    with pytest.raises(ValueError, match=r"^claims\.yml: rfa\.figure-1 has the unknown key if_pased$"):
+        claims.ledger.__wrapped__()
+
+
 def test_verdicts_stand_beside_those_of_the_stored_paper_run(small_ledger, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "RESULTS", tmp_path)
     monkeypatch.setattr(claims, "_GIVEN", {})

@@ -34,6 +34,8 @@ def ledger() -> dict[str, dict]:
         needed = {"id", "where", "statement", "kind", "rule", "bounds", "notebook"}
         if missing := needed - set(entry):
             raise ValueError(f"claims.yml: {name} lacks {', '.join(sorted(missing))}")
+        if unknown := set(entry) - needed - {"paper", "if_passed"}:
+            raise ValueError(f"claims.yml: {name} has the unknown key {', '.join(sorted(map(str, unknown)))}")
         if name in entries:
             raise ValueError(f"claims.yml: {name} stands twice")
         entry = {"paper": name.split(".")[0].upper(), "if_passed": REPRODUCED[0], **entry}

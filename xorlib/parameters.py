@@ -487,6 +487,11 @@ class Interpolation(NotebookParameters):
         for panel in ("high", "low"):
             if (steps := getattr(self, f"exact_steps_{panel}")) > (last := getattr(self, f"num_steps_{panel}")):
                 return f"exact_steps_{panel} = {steps}: must be at most num_steps_{panel} = {last}"
+        for name in ("num_train_high", "num_train_low", "num_test", "small_num_train", "transition_num_train"):
+            num = getattr(self, name)
+            if len({math.floor(self.noise_rate * size + 1e-9) for size in (num // 4, -(-num // 4))}) > 1:
+                return (f"{name} = {num}: at noise_rate = {self.noise_rate:g} its clusters would differ in the number "
+                        f"of flipped labels; a multiple of 4 is allowed, such as {num - num % 4 + 4}")  # fmt: skip
         dimensions, n = list(self.transition_dimensions), self.transition_num_train
         if dimensions != sorted(set(dimensions)) or dimensions[0] > n / 2 or dimensions[-1] < 10 * n:
             return (f"transition_dimensions = {dimensions}: must increase, from at most {n // 2} to at least {10 * n} "
