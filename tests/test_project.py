@@ -1,0 +1,40 @@
+"""What the project says about itself: the list of make's targets, what the wheel asks for."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULE_OF = {"scikit-learn": "sklearn", "PyYAML": "yaml"}  # where a package's module has another name
+
+
+def test_make_help_lists_every_target():
+    targets = re.search(r"^\.PHONY:(.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split()
+    command = ["make", "--no-print-directory", "help"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = [line.split(maxsplit=2) for line in lines]
+    assert [name for _, name, *_ in listed] == targets
+    assert all(words[2:] for words in listed), "a target without a word on what it does"
+
+
+def test_the_wheel_asks_for_what_the_library_imports():
+    imported = set()
+    for path in (ROOT / "xorlib").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {MODULE_OF.get(name, name) for name in asked} == imported - set(sys.stdlib_module_names)
+
+
+def test_every_package_has_one_pin():
+    pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line and line[0] not in "#-"]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+    assert len({pin.split("==")[0].lower() for pin in pins}) == len(pins)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(project["optional-dependencies"]["cluster"]) <= set(pins), "the extra and the tests differ"
