@@ -34,6 +34,11 @@ notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decis
 paper: $(READY)  ## the published-scale runs; writes notebooks/results/*.csv, resumes after a kill
 	$(BIN)/python notebooks/make.py --paper $(ONLY)
 
+SEEDS ?= 1000 2000 3000
+
+seeds: $(READY)  ## every chapter at SEEDS="1000 2000": which verdicts are not the book's; ONLY as above
+	$(BIN)/python notebooks/make.py $(ONLY) --seeds $(SEEDS)
+
 BENCHMARKS := gradient_descent figure_2 minibatch_sgd sample_complexity population
 
 benchmark: $(READY)  ## speed against plain autograd loops, as ratios; minutes
@@ -47,4 +52,4 @@ benchmark: $(READY)  ## speed against plain autograd loops, as ratios; minutes
 benchmark-jax: .venv-benchmark/.ready  ## the same with a jitted loop of JAX beside it, in an environment of its own
 	for name in $(BENCHMARKS); do .venv-benchmark/bin/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup book test notebooks paper benchmark benchmark-jax
+.PHONY: help setup book test notebooks paper seeds benchmark benchmark-jax
