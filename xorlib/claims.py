@@ -167,7 +167,8 @@ def at_paper_scale(parameters) -> PaperScale:
     both = [name for name in _GIVEN if name in there]
     differ = [f"{name}: {there[name]}" for name in both if there[name] != _GIVEN[name]["verdict"]]
     absent = [f"{name} has no verdict {where}" for where, names in (
-        ("there", _GIVEN.keys() - there.keys()), ("in this run", there.keys() - _GIVEN.keys())) for name in sorted(names)]
+        ("there", _GIVEN.keys() - there.keys()), ("in this run", there.keys() - _GIVEN.keys()))
+        for name in sorted(names)]  # fmt: skip
     scale = ", ".join(f"{name} {getattr(parameters.at_paper_scale(), name)}" for name in parameters.paper_scale)
     total = len(_GIVEN.keys() | there.keys())
     line = "; ".join([f"At preset paper ({scale}) {len(both) - len(differ)} of {total} verdicts are those of this run",

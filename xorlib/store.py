@@ -8,7 +8,7 @@ import ast
 import dis
 import functools
 import hashlib
-import importlib
+import importlib.util
 import inspect
 import io
 import json
@@ -33,9 +33,10 @@ from .network import Network
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 RESULTS = NOTEBOOKS / "results"  # small tables of paper-scale runs, part of the repository
 RECORDS = NOTEBOOKS / ".cache"  # one file a finished setting, not part of it
-# What draws, checks or judges cannot change a number. The parameters' values stand beside each digest, and a verdict
-# is given anew from the stored measurement.
-NOT_COMPUTING = ("xorlib.claims", "xorlib.outputs", "xorlib.parameters", "xorlib.plots")
+# What draws, checks, judges, maps or keeps changes no number. The parameters' values stand beside each digest, and a
+# verdict is given anew from the stored measurement.
+NOT_COMPUTING = ("xorlib", *(f"xorlib.{name}" for name in (
+    "claims", "cluster", "outputs", "parameters", "plots", "store", "sweep")))  # fmt: skip
 _INSTALLED = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
 _LOG = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ class _Reach:
         exec(compile(ast.Module(imports, []), "<imports>", "exec"), names)
         for number, tree in enumerate(trees):
             self.parts[f"cell {number}"] = ast.unparse(_bare(tree))
-            self.names(compile(tree, "<cell>", "exec"), names)
+            self.names(compile(tree, "<cell>", "exec"), names | {"__name__": "notebook"})
         return digest(self.parts)
 
     def visit(self, name: str, value) -> None:
@@ -156,9 +157,8 @@ class _Reach:
         while name in self.parts:  # two lambdas of one line have one name
             name += "'"
         self.parts[name] = _source(f)
-        self.value(f"{name} defaults", [v for v in (f.__defaults__ or ()) if not callable(v)])
-        for number, default in enumerate([*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]):
-            self.visit(f"{name} default {number}", default)
+        if defaults := [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]:
+            self.value(f"{name} defaults", defaults)
         cells = {}
         for free, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             try:
@@ -178,17 +178,17 @@ class _Reach:
         for name, member in vars(cls).items():
             inner = member.__func__ if isinstance(member, staticmethod | classmethod) else member
             # Methods that dataclass writes have no source of their own; the class has.
-            if isinstance(inner, FunctionType) and inner.__code__.co_filename != "<string>":
+            if isinstance(inner, FunctionType) and inspect.unwrap(inner).__code__.co_filename != "<string>":
                 self.visit(f"{cls.__qualname__}.{name}", inner)
             elif isinstance(inner, property | functools.cached_property):
                 self.visit(f"{cls.__qualname__}.{name}", inner)
 
     def names(self, code: CodeType, scope: dict) -> None:
         """Visit what a code object reads by name, in `scope`."""
-        for chain in _chains(code, scope.get("__package__")):
-            if isinstance(chain, ModuleType):
-                self.module(chain)
-                continue
+        for name, item in _imports(code, scope.get("__package__")):
+            if name not in scope:  # imported inside a function, where its attributes cannot be followed
+                self.module(item) if isinstance(item, ModuleType) else self.visit(name, item)
+        for chain in _chains(code):
             if chain[0] not in scope:
                 continue
             label, value, rest = f"{scope.get('__name__')}.{chain[0]}", scope[chain[0]], list(chain[1:])
@@ -207,7 +207,7 @@ class _Reach:
 
     def module(self, module: ModuleType) -> None:
         """A module that is used as a whole: all its text."""
-        if _is_own(module.__name__, module) and module.__name__ not in NOT_COMPUTING and module.__name__ != "xorlib":
+        if _is_own(module.__name__, module) and module.__name__ not in NOT_COMPUTING:
             self.parts[f"module {module.__name__}"] = ast.unparse(_bare(ast.parse(inspect.getsource(module))))
 
 
@@ -220,10 +220,26 @@ def _is_own(module: str | None, place) -> bool:
     return not place.startswith(("<frozen", *_INSTALLED)) and place != "<string>"
 
 
-def _chains(code: CodeType, package: str | None) -> Iterator:
-    """Every name that a code object reads from around it, with the attributes that follow; and modules it imports."""
-    chain: list[str] = []
+def _imports(code: CodeType, package: str | None) -> Iterator[tuple[str, object]]:
+    """What a code object imports from xorlib."""
     constants: list = [None, None]
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_CONST":
+            constants = [constants[-1], step.argval]
+        elif step.opname == "IMPORT_NAME":
+            level, wanted = constants
+            name = importlib.util.resolve_name("." * level + step.argval, package) if level else step.argval
+            if name.split(".")[0] == "xorlib" and wanted:
+                module = importlib.import_module(name)
+                yield from ((item, getattr(module, item)) for item in wanted)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imports(constant, package)
+
+
+def _chains(code: CodeType) -> Iterator[tuple[str, ...]]:
+    """Every name that a code object reads from around it, with the attributes that follow."""
+    chain: list[str] = []
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
             chain.append(step.argval)
@@ -231,22 +247,11 @@ def _chains(code: CodeType, package: str | None) -> Iterator:
         if chain:
             yield tuple(chain)
         chain = [step.argval] if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF") else []
-        if step.opname == "LOAD_CONST":
-            constants = [constants[-1], step.argval]
-        elif step.opname == "IMPORT_NAME":
-            level, wanted = constants
-            name = "." * (level or 0) + step.argval
-            absolute = importlib.util.resolve_name(name, package) if level else name
-            if absolute.split(".")[0] == "xorlib":
-                module = importlib.import_module(absolute)
-                for item in wanted or ():
-                    inner = getattr(module, item, None)
-                    yield inner if isinstance(inner, ModuleType) else module
     if chain:
         yield tuple(chain)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _chains(constant, package)
+            yield from _chains(constant)
 
 
 class _Bare(ast.NodeTransformer):
