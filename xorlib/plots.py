@@ -150,8 +150,8 @@ def _artist(ax: Axes, artist) -> dict:
     kept = {"kind": type(artist).__name__, "label": "" if label.startswith("_") else label}
     if isinstance(artist, cm.ScalarMappable) and artist.get_array() is not None:
         values = np.ma.filled(np.ma.asarray(artist.get_array(), dtype=float), np.nan)
-        kept |= {"values": _row(values), "shape": list(values.shape), "colours": _colours(artist.get_cmap()([0.0, 0.5, 1.0]))}
-        kept |= {"colour limits": _rounded(artist.get_clim())}
+        kept |= {"values": _row(values), "shape": list(values.shape), "colour limits": _rounded(artist.get_clim())}
+        kept |= {"colours": _colours(artist.get_cmap()([0.0, 0.5, 1.0]))}
     if isinstance(artist, image.AxesImage):
         kept |= {"x": _rounded(artist.get_extent()[:2]), "y": _rounded(artist.get_extent()[2:])}
     elif isinstance(artist, lines.AxLine):
