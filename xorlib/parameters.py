@@ -488,7 +488,8 @@ class SignalFinding(_SignalRun):
     arrays = (
         ("batch_size", "dimension", "batch_growth", 1 / 32),  # a bit a sign, and a copy
         ("num_test", "dimension", 2), ("num_test", "dimensions", 2), ("width", "dimension", 6),
-        ("width", "dimensions", 6), ("dimension", 20_000, 3), ("num_seeds", "num_runs", "num_steps", "width", 5.5 / 2),  # every other step
+        ("width", "dimensions", 6), ("dimension", 20_000, 3),
+        ("num_seeds", "num_runs", "num_steps", "width", 5.5 / 2),  # every other step
         ("num_seeds", "num_runs", "num_steps", 200), ("num_seeds", "width", BOOTSTRAP, 1),  # a third of them is strong
     )  # fmt: skip
 
