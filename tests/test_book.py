@@ -14,7 +14,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from xorlib import __version__
+from xorlib import __version__, claims, outputs
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = Path(os.environ.get("XOR_SITE", ROOT / "_build" / "html"))
@@ -26,9 +26,9 @@ NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 OUTSIDE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
 PATH_LIKE = re.compile(r"[/\\]|\.(?:png|jpe?g|svg|gif|webp)\b", re.IGNORECASE)
 
-# Outputs that the book can show, and the one that is meant for programs only.
+# Outputs that the book can show, and those that are meant for programs only and stand beside one that it can show.
 KNOWN_MIME = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/svg+xml"}
-CLAIM_MIME = "application/vnd.xorlib.claim+json"
+OURS = {claims.MIME: "text/html", outputs.FIGURE_MIME: "image/png"}
 
 
 @cache
@@ -121,9 +121,10 @@ def test_notebook_pages_offer_downloads(notebook):
 def test_notebook_outputs_are_of_known_types(notebook):
     """The build is told to be silent about unknown output types; this is why it may be."""
     cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text())["cells"]
-    found = {mime for cell in cells for out in cell.get("outputs", []) for mime in out.get("data", {})}
-    found = {mime for mime in found if not mime.startswith("application/papermill.record/")}  # myst_nb's glue
-    assert found <= KNOWN_MIME | {CLAIM_MIME}, f"{notebook}: {found - KNOWN_MIME - {CLAIM_MIME}}"
+    for data in (out["data"] for cell in cells for out in cell.get("outputs", []) if "data" in out):
+        found = {mime for mime in data if not mime.startswith("application/papermill.record/")}  # myst_nb's glue
+        assert found <= KNOWN_MIME | OURS.keys(), f"{notebook}: {found - KNOWN_MIME - OURS.keys()}"
+        assert all(OURS[mime] in data for mime in found & OURS.keys()), f"{notebook}: the book has nothing to show"
 
 
 def test_no_machine_paths_in_pages():

@@ -21,8 +21,11 @@ def __getattr__(name: str):
 def start() -> None:
     """What every notebook and test begins with: one thread, whatever OMP_NUM_THREADS says, and one figure style.
 
-    One thread makes sums come out in one order, so that printed digits repeat.
+    One thread makes sums come out in one order, so that printed digits repeat. In a notebook each figure is stored
+    with a description of its data, which can be compared where an image cannot.
     """
+    import sys
+
     import numpy
     import threadpoolctl
     import torch
@@ -30,4 +33,7 @@ def start() -> None:
     threadpoolctl.threadpool_limits(1)
     torch.set_num_threads(1)
     numpy.set_printoptions(legacy="1.25")  # a glued numpy number is stored as 0.5, not as np.float64(0.5)
-    import_module(".plots", __name__).use_style()
+    plots = import_module(".plots", __name__)
+    plots.use_style()
+    if (ipython := sys.modules.get("IPython")) and (shell := ipython.get_ipython()):
+        plots.describe_shown_figures(shell)
