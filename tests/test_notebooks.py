@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jupytext.config import load_jupytext_config
 
-from xorlib import claims, outputs, parameters, sweep
+from xorlib import claims, outputs, parameters, store
 
 HERE = Path(__file__).parent
 NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
@@ -95,25 +95,34 @@ def test_parameters_cell_is_literal_checked_and_explained(path):
     assert values["preset"] == "quick"
 
 
-@pytest.mark.parametrize("table", sorted(path.stem for path in sweep.RESULTS.glob("*.csv")))
+def test_every_stored_table_is_whole_and_of_the_present_code():
+    """A stale table would stand beside fresh numbers; each line names the command that renews it."""
+    wrong = []
+    for path in sorted(store.RESULTS.glob("*.csv")):
+        notebook = re.match(r"# .*?\"notebook\": \"(\w+)\"", path.read_text(encoding="utf-8").partition("\n")[0])
+        cells = code_cells(HERE.parent / "notebooks" / f"{notebook[1]}.ipynb") if notebook else []
+        wrong.append(store.stale(path, [cell.source for cell in cells]))
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.parametrize("table", sorted(path.stem for path in store.RESULTS.glob("*.csv")))
 def test_a_stored_paper_run_is_of_the_present_parameters_and_claims(table):
     """A table that nobody made anew after a change of defaults or of the ledger would stand beside fresh numbers."""
-    rows, made_by, _ = sweep.load_table(table)
-    owner = [name for name, model in parameters.MODELS.items() if model.model_fields.keys() == made_by.keys()]
-    assert len(owner) == 1, f"{table}.csv: no notebook has its parameters"
-    cells = code_cells(HERE.parent / "notebooks" / f"{owner[0]}.ipynb")
+    rows, header = store.read_table(store.RESULTS / f"{table}.csv")
+    owner, made_by = header["notebook"], header["parameters"]
+    cells = code_cells(HERE.parent / "notebooks" / f"{owner}.ipynb")
     cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
     given = {node.target.id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
-    present = parameters.MODELS[owner[0]].from_notebook(given | {"preset": "paper"}).model_dump(mode="json")
-    assert made_by == present, f"{table}.csv is of other parameters: make paper ONLY={owner[0]}"
-    if table == owner[0]:
+    present = parameters.MODELS[owner].from_notebook(given | {"preset": "paper"}).model_dump(mode="json")
+    assert made_by == present, f"{table}.csv is of other parameters: make paper ONLY={owner}"
+    if table == owner:
         ruled = {(claim, quantity) for claim, entry in claims.ledger().items() if entry["notebook"] == table
                  for quantity in entry["bounds"]}  # fmt: skip
         assert ruled <= set(zip(rows.claim, rows.quantity, strict=True))
 
 
 def test_every_chapter_has_a_stored_paper_run():
-    assert parameters.MODELS.keys() <= {path.stem for path in sweep.RESULTS.glob("*.csv")}
+    assert parameters.MODELS.keys() <= {path.stem for path in store.RESULTS.glob("*.csv")}
 
 
 @each

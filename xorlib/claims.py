@@ -106,7 +106,8 @@ def verdict(claim: str, *, num_seeds: int | None = None, **measured: float) -> V
 
 def _word(entry: dict, measured: dict[str, float]) -> str:
     passed = all(
-        math.isfinite(value := measured.get(name, math.nan)) and (value >= limit if op == "at_least" else value <= limit)
+        math.isfinite(value := measured.get(name, math.nan))
+        and (value >= limit if op == "at_least" else value <= limit)
         for name, bound in entry["bounds"].items()
         for op, limit in bound.items()
     )

@@ -357,6 +357,8 @@ def _packed(value, arrays: list[np.ndarray]):
         return [_packed(item, arrays) for item in value]
     if isinstance(value, tuple):
         return {"kind": "tuple", "is": _packed(list(value), arrays)}
+    if isinstance(value, dict) and "kind" not in value and all(isinstance(key, str) for key in value):
+        return {key: _packed(item, arrays) for key, item in value.items()}
     if isinstance(value, dict):
         return {"kind": "dict", "is": [[_packed(key, arrays), _packed(item, arrays)] for key, item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -380,10 +382,12 @@ def _unpacked(value, arrays: list[np.ndarray]):
         return [_unpacked(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
+    if "kind" not in value:
+        return {key: _unpacked(item, arrays) for key, item in value.items()}
     inside = value["is"] if value["kind"] == "array" else _unpacked(value["is"], arrays)
     if value["kind"] == "frame":
         index = pd.Index(_unpacked(value["index"]["values"], arrays), name=value["index"]["name"])
-        return pd.DataFrame({name: pd.Series(list(v) if isinstance(v, list) else v, index) for name, v in inside.items()})
+        return pd.DataFrame({name: pd.Series(column, index) for name, column in inside.items()})
     return {
         "tuple": tuple, "dict": dict, "array": lambda number: arrays[number], "net": lambda fields: Network(**fields),
     }[value["kind"]](inside)  # fmt: skip
@@ -408,8 +412,9 @@ def save_table(table: pd.DataFrame, name: str, parameters) -> Path:
     """
     body = table.to_csv(index=False, lineterminator="\n")
     header = {
-        "notebook": parameters.notebook, "parameters": parameters.model_dump(mode="json"), "code": _code_of_this_notebook(name, parameters),
-        "rows": len(table), "content": hashlib.sha256(body.encode()).hexdigest()[:32],
+        "notebook": parameters.notebook, "parameters": parameters.model_dump(mode="json"),
+        "code": _code_of_this_notebook(name, parameters), "rows": len(table),
+        "content": hashlib.sha256(body.encode()).hexdigest()[:32],
     }  # fmt: skip
     path = _places(name, parameters)[0 if parameters.is_the_books() else 1]
     replace_file(path, f"# {json.dumps(header)}\n{body}")
@@ -417,7 +422,10 @@ def save_table(table: pd.DataFrame, name: str, parameters) -> Path:
 
 
 def read_table(path: Path) -> tuple[pd.DataFrame, dict]:
-    """A table and its header: notebook, parameters, code, rows, content. Raises TableError when it was cut or edited."""
+    """A table and its header: notebook, parameters, code, rows, content.
+
+    Raises TableError when it was cut or edited.
+    """
     first, _, body = path.read_text(encoding="utf-8").partition("\n")
     try:
         header = json.loads(first.removeprefix("# "))
@@ -449,7 +457,7 @@ def load_table(name: str, parameters) -> Stored:
             reason = reason or (
                 f"The stored paper-scale run ({path.name}) does not apply: it was made with other values of "
                 f"{', '.join(differ)}.")  # fmt: skip
-        elif header["code"] != _code_of_this_notebook(name, parameters):
+        elif header["code"] is None or header["code"] != _code_of_this_notebook(name, parameters):
             reason = f"The stored paper-scale run ({path.name}) does not apply: the code has changed since; {renew}."
         else:
             return Stored(rows, f"The stored paper-scale run ({path.name}) has this run's parameters and code.")
