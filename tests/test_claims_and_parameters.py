@@ -76,7 +76,7 @@ def test_verdicts_stand_beside_those_of_the_stored_paper_run(small_ledger, tmp_p
     assert "1 of 1 verdicts are those of this run." in at_paper.line
     claims.verdict("rfa.x", size=1.5)
     quick = claims.at_paper_scale(checked())
-    assert "0 of 1 verdicts are those of this run; rfa.x: reproduced." in quick.line and "num_seeds 5" in quick.line
+    assert "0 of 1 verdicts are those of this run; rfa.x: not reproduced." in quick.line and "num_seeds 5" in quick.line
     assert quick.table.iloc[0].tolist() == ["rfa.x", "size", "1.5", "3.5"]
     del claims._GIVEN["rfa.x"]
     assert "0 of 1 verdicts are those of this run; rfa.x has no verdict in this run." in (
@@ -88,9 +88,9 @@ def test_preset_paper_replaces_no_value_that_the_reader_gave(capsys):
     given = {"preset": "paper", "num_seeds": 60}
     assert checked(**given).num_seeds == 120
     assert "preset paper: num_seeds = 120, not 60" in capsys.readouterr().out
-    own = checked(**given, In=["num_seeds: int = 3  # help: seeds", "# Parameters\npreset = 'paper'\nnum_seeds = 3"])
-    assert own.num_seeds == 3 and not own.is_the_books() and capsys.readouterr().out == ""
-    assert checked(In=["# Parameters\nseed = 1"]).at_paper_scale().num_seeds == 5
+    own = checked(**given, In=["num_seeds: int = 60  # help: seeds", "# Parameters\npreset = 'paper'\nnum_seeds = 60"])
+    assert own.num_seeds == 60 and not own.is_the_books() and capsys.readouterr().out == ""
+    assert checked(num_seeds=60, In=["# Parameters\nseed = 1"]).at_paper_scale().num_seeds == 120
 
 
 @pytest.mark.parametrize(
