@@ -5,15 +5,14 @@ from nbval import plugin
 from xorlib import outputs
 
 
-class Cell(plugin.IPyNbCell):
-    def compare_outputs(self, test, ref, skip_compare=None):
-        """By xorlib.outputs: nbval's own way passes over images and wants each digit, whatever the processor."""
-        # The count is the order of execution, which a run of some cells does not keep; a test checks the stored ones.
-        stored, fresh = ([{k: v for k, v in output.items() if k != "execution_count"} for output in outs]
-                         for outs in (ref, test))  # fmt: skip
-        found = outputs.difference(stored, fresh)
-        self.comparison_traceback = [found] if found else []
-        return not found
+def compare_outputs(self, test, ref, skip_compare=None) -> bool:
+    """By xorlib.outputs: nbval's own way passes over images and wants each digit, whatever the processor."""
+    # The count is the order of execution, which a run of some cells does not keep; a test checks the stored ones.
+    stored, fresh = ([{k: v for k, v in output.items() if k != "execution_count"} for output in outs]
+                     for outs in (ref, test))  # fmt: skip
+    found = outputs.difference(stored, fresh)
+    self.comparison_traceback = [found] if found else []
+    return not found
 
 
-plugin.IPyNbCell = Cell  # the name by which nbval's collector makes its items
+plugin.IPyNbCell.compare_outputs = compare_outputs  # nbval has no hook for it, and a subclass breaks its super() calls
