@@ -42,7 +42,7 @@ VERDICTS = [
     "not reproduced",
     "out of reach",
 ]
-MODULES = ["data", "network", "train", "measure", "theory", "population", "kernels", "invariance", "sweep",
+MODULES = ["data", "network", "train", "measure", "theory", "population", "kernels", "invariance", "sweep", "longrun",
            "claims", "parameters", "plots"]  # fmt: skip
 
 
@@ -286,6 +286,7 @@ class Api(BookDirective):
         import xorlib
 
         found = {module.name for module in pkgutil.iter_modules(xorlib.__path__) if module.name[0] != "_"}
+        found -= {"version"}  # nothing to call there
         text = []
         for name in [m for m in MODULES if m in found] + sorted(found - set(MODULES)):
             importlib.import_module(f"xorlib.{name}")
