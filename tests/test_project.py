@@ -16,7 +16,7 @@ def test_make_help_lists_every_target():
     command = ["make", "--no-print-directory", "help"]
     lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     listed = [line.split(maxsplit=2) for line in lines]
-    assert [name for _, name, *_ in listed] == targets
+    assert sorted(name for _, name, *_ in listed) == sorted(targets)
     assert all(words[2:] for words in listed), "a target without a word on what it does"
 
 
@@ -38,3 +38,8 @@ def test_every_package_has_one_pin():
     assert len({pin.split("==")[0].lower() for pin in pins}) == len(pins)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(project["optional-dependencies"]["cluster"]) <= set(pins), "the extra and the tests differ"
+
+
+def test_the_example_of_the_library_page_runs(capsys):
+    exec(re.search(r"```python\n(.*?)```", (ROOT / "book/api.md").read_text(), re.S)[1], {})
+    assert "test_accuracy" in capsys.readouterr().out
