@@ -32,7 +32,7 @@ notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decis
 	$(BIN)/python notebooks/make.py $(ONLY)
 
 paper: $(READY)  ## the published-scale runs; writes notebooks/results/*.csv, resumes after a kill
-	$(BIN)/python notebooks/make.py --paper $(ONLY)
+	$(BIN)/python notebooks/make.py --paper $(if $(DASK),--dask $(DASK)) $(ONLY)
 
 SEEDS ?= 1000 2000 3000
 

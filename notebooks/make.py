@@ -24,7 +24,7 @@ from nbclient.exceptions import CellExecutionError
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
-from xorlib import claims, parameters
+from xorlib import claims, parameters, sweep
 
 HERE = Path(__file__).parent
 
@@ -131,8 +131,11 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="notebooks such as 01_decision_boundary; all by default")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--paper", action="store_true", help="run at the published scale instead")
+    parser.add_argument("--dask", metavar="ADDRESS", help="with --paper: the Dask scheduler whose workers run the sweeps")
     instead.add_argument("--seeds", type=int, nargs="+", help="run at these seeds instead, compare the verdicts")
     args = parser.parse_args()
+    if args.dask:
+        os.environ[sweep.CLUSTER] = args.dask  # read by each chapter's sweep.options
     names = [Path(name).stem for name in args.names] or sorted(path.stem for path in HERE.glob("[0-9]*.md"))
     if args.seeds:
         if unknown := [name for name in names if args.names and name not in parameters.MODELS]:
