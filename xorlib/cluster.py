@@ -4,12 +4,12 @@ joblib's Dask backend (1.6.0) does not serve for this: when a task has killed it
 it up, but the backend tells nobody, and the sweep waits for ever (joblib/_dask.py: `_collect` leaves out the callback).
 """
 
-import queue
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-POLL = 0.5  # seconds between two looks at the cluster while nothing arrives
+POLL = 0.02  # seconds between two looks while nothing arrives
 
 
 def arriving(
@@ -33,32 +33,32 @@ def arriving(
         client = distributed.Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise RuntimeError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from None
-    arrived: queue.SimpleQueue = queue.SimpleQueue()
-    keys = {}  # of the futures that are under way
+    keys, doubtful, alone = {}, [], set()  # keys: of the futures under way
+    # It also fetches the results, beside each other: one that was lost with its worker is computed again, meanwhile.
+    landed = distributed.as_completed([], loop=client.loop, with_results=True, raise_errors=False)
 
     def submit(key: str) -> None:
-        # Our own pickle: distributed sends a notebook's functions by name where the arguments are long.
-        payload = cloudpickle.dumps((function, tasks[key]))
-        # One name for all: the scheduler then keeps what has no worker yet, and does not blame it for a death.
-        future = client.submit(_call, payload, pure=False)
+        # Our own pickle: distributed sends a notebook's functions by name where the arguments are long. And one name
+        # for all: the scheduler then keeps what has no worker yet, and does not blame it for a death.
+        future = client.submit(_call, cloudpickle.dumps((function, tasks[key])), pure=False)
         keys[future] = key
-        future.add_done_callback(arrived.put)
+        landed.add(future)
 
-    def landed():
-        """The next future that is done; time that the caller takes between two of them does not count."""
-        alone_since = None
-        while True:
-            with suppress(queue.Empty):
-                return arrived.get(timeout=POLL)
-            if client.status != "running" or client.scheduler_info()["workers"]:
-                alone_since = None
-                continue
-            alone_since = alone_since or time.monotonic()
-            if (waited := time.monotonic() - alone_since) > patience:
-                raise RuntimeError(f"the Dask cluster at {address} has had no worker for {waited:.0f} s; "
-                                   f"{len(keys) + len(doubtful)} of {len(tasks)} tasks are open")  # fmt: skip
+    def ends(why: str) -> RuntimeError:
+        return RuntimeError(f"{why}; {len(keys) + len(doubtful)} of {len(tasks)} tasks are open")
 
-    doubtful, alone = [], set()
+    def wait() -> None:
+        """Until a future has landed; the time that the caller takes between two of them does not count."""
+        last_seen = time.monotonic()
+        while not landed.has_ready():
+            running = client.status == "running"
+            if running and client.scheduler_info()["workers"]:
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > patience:
+                missing = "the Dask cluster has had no worker" if running else "the Dask scheduler has been gone"
+                raise ends(f"{missing} for {patience:g} s ({address})")
+            time.sleep(POLL)
+
     try:
         for key in tasks:
             submit(key)
@@ -66,40 +66,33 @@ def arriving(
             if not keys:
                 alone.add(doubtful[0])
                 submit(doubtful.pop(0))
-            future = landed()
-            key = keys[future]
-            if future.status == "error":
-                result = future.exception()
-                if isinstance(result, distributed.KilledWorker):
-                    if key not in alone and len(tasks) > 1:
-                        del keys[future]
-                        doubtful.append(key)
-                        continue
-                    result = _named(key, result)
-            elif future.status == "finished":
-                try:
-                    result = future.result(timeout=POLL * 20)
-                except Exception:  # lost with its worker before it came over: it is computed again, or has failed
-                    future.add_done_callback(arrived.put)
+            wait()
+            future, result = next(landed)
+            if isinstance(result, bytes):
+                result = pickle.loads(result)
+            elif future.status == "error":
+                result = result[1]
+            else:  # cancelled: the client has given up the connection
+                raise ends(f"the Dask scheduler is lost ({address})")
+            key = keys.pop(future)
+            if isinstance(result, distributed.KilledWorker):
+                if key not in alone and len(tasks) > 1:
+                    doubtful.append(key)
                     continue
-            elif future.status == "cancelled":
-                raise RuntimeError(f"the Dask scheduler at {address} is lost; "
-                                   f"{len(keys) + len(doubtful)} of {len(tasks)} tasks are open")  # fmt: skip
-            else:  # lost with its worker after it was done: back to work
-                future.add_done_callback(arrived.put)
-                continue
-            del keys[future]
+                result = _named(key, result)
+            del future  # its result may leave the worker's memory
             yield key, result
     finally:
         keys.clear()
-        client.close(timeout=5)
+        with suppress(TimeoutError):
+            client.close(timeout=5)
 
 
-def _call(payload: bytes):
-    import pickle
+def _call(payload: bytes) -> bytes:
+    import cloudpickle
 
     function, task = pickle.loads(payload)
-    return function(*task)
+    return cloudpickle.dumps(function(*task))
 
 
 def _named(key: str, killed: Exception) -> RuntimeError:
