@@ -19,7 +19,7 @@ from xorlib import claims, outputs, parameters, sweep
 HERE = Path(__file__).parent
 NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
 TEXTS = sorted((HERE.parent / "notebooks").glob("[0-9]*.md"))
-SMALL = yaml.safe_load((HERE / "small_runs.yml").read_text())
+SMALL = yaml.safe_load((HERE / "small_runs.yml").read_text(encoding="utf-8"))
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -178,7 +178,7 @@ def test_every_parameter_changes_what_the_notebook_reports(name):
     runs = {"small": small} | {key: small | {key: value} for key, value in other.items()} | {"small again": small}
     done = subprocess.run(
         [sys.executable, "-c", _PROBE], input=json.dumps({"cells": cells, "runs": runs}), capture_output=True,
-        text=True, cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
+        text=True, encoding="utf-8", cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     digests = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
     assert digests["small again"] == digests["small"], "two equal runs differ, so a parameter's effect cannot be seen"
