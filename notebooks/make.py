@@ -52,7 +52,7 @@ def run_paper(notebook: Path) -> None:
 
 def records(notebook: Path) -> dict[str, dict]:
     """The records of the verdicts in a notebook's outputs, by claim."""
-    outputs = [o for cell in json.loads(notebook.read_text())["cells"] for o in cell.get("outputs", [])]
+    outputs = [o for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] for o in cell.get("outputs", [])]
     found = [o["data"][claims.MIME] for o in outputs if claims.MIME in o.get("data", {})]
     return {record["id"]: record for record in found}
 
@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="notebooks such as 01_decision_boundary; all by default")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--paper", action="store_true", help="run at the published scale instead")
-    parser.add_argument("--dask", metavar="ADDRESS", help="with --paper: the Dask scheduler whose workers run the sweeps")
+    parser.add_argument("--dask", metavar="ADDRESS", help="with --paper: a Dask scheduler for the sweeps")
     instead.add_argument("--seeds", type=int, nargs="+", help="run at these seeds instead, compare the verdicts")
     args = parser.parse_args()
     if args.dask:

@@ -46,7 +46,7 @@ def test_site_is_built():
 
 
 def test_every_page_of_the_toc_is_built():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     files = [toc["root"]] + [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
     assert len(files) == len(set(files))
     missing = [file for file in files if f"{file}.html" not in PAGES]
@@ -120,7 +120,7 @@ def test_notebook_pages_offer_downloads(notebook):
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_notebook_outputs_are_of_known_types(notebook):
     """The build is told to be silent about unknown output types; this is why it may be."""
-    cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text())["cells"]
+    cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
     for data in (out["data"] for cell in cells for out in cell.get("outputs", []) if "data" in out):
         found = {mime for mime in data if not mime.startswith("application/papermill.record/")}  # myst_nb's glue
         assert found <= KNOWN_MIME | OURS.keys(), f"{notebook}: {found - KNOWN_MIME - OURS.keys()}"
@@ -134,6 +134,6 @@ def test_no_machine_paths_in_pages():
 
 
 def test_citation_names_the_released_version():
-    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert str(cff["version"]) == __version__
-    assert cff["license"] == "MIT" and "MIT License" in (ROOT / "LICENSE").read_text()
+    assert cff["license"] == "MIT" and "MIT License" in (ROOT / "LICENSE").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ def small_ledger(monkeypatch):
 
 def notebook(path, *verdicts):
     outputs = [{"data": {claims.MIME: v.record}} for v in verdicts]
-    path.write_text(json.dumps({"cells": [{"outputs": outputs}]}))
+    path.write_text(json.dumps({"cells": [{"outputs": outputs}]}), encoding="utf-8")
 
 
 def test_a_verdict_applies_the_rule(small_ledger):

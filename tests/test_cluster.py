@@ -18,7 +18,7 @@ if importlib.util.find_spec("distributed") is None and not os.environ.get("CI"):
 
 
 class Cluster:
-    """A scheduler on a free port and its workers, each in a process group of its own, so that all of it can be ended."""
+    """A scheduler on a free port and its workers, each in a process group of its own, so that all can be ended."""
 
     def __init__(self, folder):
         self.folder, self.processes = folder, []
@@ -34,7 +34,7 @@ class Cluster:
                 pass
 
     def _start(self, *command):
-        with open(self.folder / f"{len(self.processes)}.log", "w") as log:
+        with open(self.folder / f"{len(self.processes)}.log", "w", encoding="utf-8") as log:
             command = [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]]
             process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self.processes.append(process)
@@ -159,13 +159,13 @@ def test_a_pool_that_runs_dry_ends_with_one_line_and_what_was_done_is_delivered(
 
 
 def test_a_scheduler_that_is_absent_or_lost_ends_with_one_line(scheduler):
-    with pytest.raises(RuntimeError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
+    with pytest.raises(RuntimeError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         next(cluster.arriving(work, {"a": (1,)}, "tcp://127.0.0.1:9", patience=1))
     scheduler.add_worker()
     arriving = cluster.arriving(by_value(work), {str(n): (n,) for n in range(500)}, scheduler.address, patience=5)
     next(arriving)
     os.killpg(scheduler.processes[0].pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="lost|no worker"):
+    with pytest.raises(RuntimeError, match=r"lost|no worker"):
         list(arriving)
 
 

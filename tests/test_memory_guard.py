@@ -36,10 +36,10 @@ def peak(work):
     """Growth of the resident memory while `work` runs, in bytes."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the high-water mark begins anew
 
     def resident(name):
-        return 1024 * int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+        return 1024 * int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf-8"))[1])
 
     before = resident("VmRSS")
     kept = work()

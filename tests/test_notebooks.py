@@ -19,7 +19,7 @@ from xorlib import claims, outputs, parameters, store
 HERE = Path(__file__).parent
 NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
 TEXTS = sorted((HERE.parent / "notebooks").glob("[0-9]*.md"))
-SMALL = yaml.safe_load((HERE / "small_runs.yml").read_text())
+SMALL = yaml.safe_load((HERE / "small_runs.yml").read_text(encoding="utf-8"))
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 

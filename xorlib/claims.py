@@ -29,7 +29,7 @@ def ledger() -> dict[str, dict]:
     machine. Raises ValueError for an entry that is not well formed or stands twice.
     """
     entries = {}
-    for entry in yaml.safe_load((Path(__file__).parent / "claims.yml").read_text()):
+    for entry in yaml.safe_load((Path(__file__).parent / "claims.yml").read_text(encoding="utf-8")):
         name = entry.get("id")
         needed = {"id", "where", "statement", "kind", "rule", "bounds", "notebook"}
         if missing := needed - set(entry):
@@ -192,7 +192,7 @@ def collect(notebooks: Path = NOTEBOOKS) -> tuple[dict[str, dict], list[str]]:
     """The verdicts in the notebooks' stored outputs, by id, and what is wrong: missing, unknown, twice, misplaced."""
     found, problems = {}, []
     for path in sorted(notebooks.glob("*.ipynb")):
-        for cell in json.loads(path.read_text())["cells"]:
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             for record in (o["data"][MIME] for o in cell.get("outputs", []) if MIME in o.get("data", {})):
                 name = record["id"]
                 if name not in ledger():

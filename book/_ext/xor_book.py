@@ -251,7 +251,7 @@ class VersionsTable(BookDirective):
     """The pins of requirements.txt."""
 
     def run(self):
-        lines = self.depend_on(self.root / "requirements.txt").read_text().splitlines()
+        lines = self.depend_on(self.root / "requirements.txt").read_text(encoding="utf-8").splitlines()
         pins = [re.split(r"==", line.split("#")[0].split(";")[0].strip()) for line in lines if "==" in line]
         return self.parse(table(["package", "version"], [[f"`{n.strip()}`", v.strip()] for n, v in pins]))
 
@@ -260,7 +260,7 @@ class Citation(BookDirective):
     """How to cite, from CITATION.cff."""
 
     def run(self):
-        cff = yaml.safe_load(self.depend_on(self.root / "CITATION.cff").read_text())
+        cff = yaml.safe_load(self.depend_on(self.root / "CITATION.cff").read_text(encoding="utf-8"))
         who = " and ".join(a.get("name") or f"{a['given-names']} {a['family-names']}" for a in cff["authors"])
         year = str(cff["date-released"])[:4]
         text = f"""
