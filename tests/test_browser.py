@@ -6,7 +6,6 @@ Where there is no Chromium the tests are skipped with the reason, or fail if the
 import functools
 import http.server
 import os
-import re
 import shutil
 import threading
 from pathlib import Path
