@@ -9,9 +9,10 @@ import sys
 import textwrap
 import time
 
+import pandas as pd
 import pytest
 
-from xorlib import cluster
+from xorlib import cluster, sweep
 
 if importlib.util.find_spec("distributed") is None and not os.environ.get("CI"):
     pytest.skip("distributed is not installed: pip install xorlib[cluster]", allow_module_level=True)
@@ -152,7 +153,7 @@ def test_a_pool_that_runs_dry_ends_with_one_line_and_what_was_done_is_delivered(
         scheduler.add_worker(nanny=False)
     tasks = {str(n): (n, str(tmp_path), True) if n == 9 else (n,) for n in range(10)}
     arriving, rows = cluster.arriving(by_value(work), tasks, scheduler.address, patience=3), {}
-    with pytest.raises(RuntimeError, match=r"no worker for 3 s; \d+ of 10 tasks are open"):
+    with pytest.raises(RuntimeError, match=r"no worker for 3 s .*; \d+ of 10 tasks are open"):
         for key, row in arriving:
             rows[key] = row
     assert rows and all(row == work(int(key)) for key, row in rows.items())
@@ -173,3 +174,26 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(RuntimeError, match=r"pip install xorlib\[cluster\]"):
         next(cluster.arriving(work, {"a": (1,)}, "tcp://127.0.0.1:9"))
+
+
+def curve(seed, deadly=-1):
+    import os
+    import signal
+
+    if seed == deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"value": seed / 3, "curve": [seed] * 3}
+
+
+def test_a_sweep_there_gives_the_rows_of_one_process_and_resumes(nannies, tmp_path):
+    settings = [{"seed": seed, "deadly": 4} for seed in range(6)]
+    how = {"store": tmp_path / "records", "cluster": nannies.address}
+    with pytest.raises(RuntimeError, match=r'"seed": 4.*its worker died'):
+        sweep.run(by_value(curve), settings, **how)
+    stored = {path.name: path.stat().st_mtime_ns for path in how["store"].iterdir()}
+    assert len(stored) == 5  # all but the deadly one
+    settings = [setting for setting in settings if setting["seed"] != 4] + [{"seed": 4, "deadly": -1}]
+    there = sweep.run(by_value(curve), settings, **how)
+    pd.testing.assert_frame_equal(there, sweep.run(curve, settings))
+    kept = {path.name: path.stat().st_mtime_ns for path in how["store"].iterdir() if path.name in stored}
+    assert kept == stored  # read, not computed again
