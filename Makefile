@@ -6,7 +6,7 @@ READY := .venv/.ready
 JOBS ?= 2
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[A-Za-z0-9_.-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -32,7 +32,12 @@ notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decis
 	$(BIN)/python notebooks/make.py $(ONLY)
 
 paper: $(READY)  ## the published-scale runs; writes notebooks/results/*.csv, resumes after a kill
-	$(BIN)/python notebooks/make.py --paper $(ONLY)
+	$(BIN)/python notebooks/make.py --paper $(if $(DASK),--dask $(DASK)) $(ONLY)
+
+SEEDS ?= 1000 2000 3000
+
+seeds: $(READY)  ## every chapter at SEEDS="1000 2000": which verdicts are not the book's; ONLY as above
+	$(BIN)/python notebooks/make.py $(ONLY) --seeds $(SEEDS)
 
 BENCHMARKS := gradient_descent figure_2 minibatch_sgd sample_complexity population
 
@@ -47,4 +52,4 @@ benchmark: $(READY)  ## speed against plain autograd loops, as ratios; minutes
 benchmark-jax: .venv-benchmark/.ready  ## the same with a jitted loop of JAX beside it, in an environment of its own
 	for name in $(BENCHMARKS); do .venv-benchmark/bin/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup book test notebooks paper benchmark benchmark-jax
+.PHONY: help setup book test notebooks paper seeds benchmark benchmark-jax

@@ -55,12 +55,16 @@ def test_every_page_of_the_toc_is_built():
     assert not unlisted, f"notebooks that _toc.yml does not list: {unlisted}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_images_have_alt_text(page):
-    for image in soup(page).find_all("img"):
-        alt = (image.get("alt") or "").strip()
-        assert alt, f"{page}: image without alt text: {image.get('src', '')[:80]}"
-        assert not PATH_LIKE.search(alt), f"{page}: alt text is a file path: {alt!r}"
+def test_every_image_has_alt_text():
+    poor = []
+    # Every file, the theme's fragments too. Words, since a sign such as "-" passes for alt text but tells nothing.
+    for path in SITE.rglob("*.html"):
+        page = path.relative_to(SITE).as_posix()
+        for image in soup(page).find_all("img"):
+            alt = (image.get("alt") or "").strip()
+            if len(re.findall(r"[^\W\d_]{2,}", alt)) < 2 or PATH_LIKE.search(alt):
+                poor.append(f"{page}: {image.get('src', '')[:80]} has alt text {alt!r}")
+    assert not poor, "\n".join(poor)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from xorlib import claims, parameters, sweep
+from xorlib import claims, parameters, store
 
 GOOD = dict(
     preset="quick", seed=0, num_train=100, num_test=100, dimension=2, width=10, noise_rate=0.1, cluster_variance=0.1,
@@ -57,18 +57,40 @@ def test_the_command_fails_for_a_missing_a_second_and_an_unknown_verdict(small_l
     assert run() == 1
 
 
+def test_an_entry_with_an_unknown_key_is_refused(monkeypatch):
+    entry = claims.ledger()["rfa.figure-1"]
+    claims.ledger.__wrapped__()  # every key that claims.yml uses is known
+    monkeypatch.setattr(claims.yaml, "safe_load", lambda _: [entry | {"if_pased": "reproduced after correction"}])
+    with pytest.raises(ValueError, match=r"^claims\.yml: rfa\.figure-1 has the unknown key if_pased$"):
+        claims.ledger.__wrapped__()
+
+
 def test_verdicts_stand_beside_those_of_the_stored_paper_run(small_ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "RESULTS", tmp_path)
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    monkeypatch.setattr(store, "_code_of_this_notebook", lambda name, p: "a digest")
     monkeypatch.setattr(claims, "_GIVEN", {})
     claims.verdict("rfa.x", size=1)
-    assert claims.at_paper_scale(checked()).line.startswith("No run at preset paper is stored")
+    assert claims.at_paper_scale(checked()).line.startswith("No paper-scale run is stored")
     claims.verdict("rfa.x", size=3.5, num_seeds=7)
     at_paper = claims.at_paper_scale(checked(preset="paper"))
     assert "1 of 1 verdicts are those of this run." in at_paper.line
     claims.verdict("rfa.x", size=1.5)
     quick = claims.at_paper_scale(checked())
-    assert "0 of 1 verdicts are those of this run; not rfa.x." in quick.line and "num_seeds 5" in quick.line
+    assert "0 of 1 verdicts are those of this run; rfa.x: not reproduced." in quick.line and "num_seeds 5" in quick.line
     assert quick.table.iloc[0].tolist() == ["rfa.x", "size", "1.5", "3.5"]
+    del claims._GIVEN["rfa.x"]
+    assert "0 of 1 verdicts are those of this run; rfa.x has no verdict in this run." in (
+        claims.at_paper_scale(checked()).line)  # fmt: skip
+    assert "other values of noise_rate" in claims.at_paper_scale(checked(noise_rate=0.3)).line
+
+
+def test_preset_paper_replaces_no_value_that_the_reader_gave(capsys):
+    given = {"preset": "paper", "num_seeds": 60}
+    assert checked(**given).num_seeds == 120
+    assert "preset paper: num_seeds = 120, not 60" in capsys.readouterr().out
+    own = checked(**given, In=["num_seeds: int = 60  # help: seeds", "# Parameters\npreset = 'paper'\nnum_seeds = 60"])
+    assert own.num_seeds == 60 and not own.is_the_books() and capsys.readouterr().out == ""
+    assert checked(num_seeds=60, In=["# Parameters\nseed = 1"]).at_paper_scale().num_seeds == 120
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,18 @@ def test_flips():
     assert [int(np.sum(exact.cluster == c)) for c in range(4)] == [300] * 4
 
 
+def test_exact_flips_are_the_same_number_in_each_cluster_or_refused():
+    for num, options in ((41, {"noise_rate": 0.1}), (42, {"noise_rate": 0.4}), (203, {})):
+        equal = clusters(num, flips="per-cluster", balanced=True, **options)
+        assert len({int(equal.noisy[equal.cluster == c].sum()) for c in range(4)}) == 1
+    with pytest.raises(ValueError, match=r"^noise_rate = 0.15 .*\[11, 10, 10, 10\].*\[74, 73, 73, 73\]") as no:
+        clusters(293, flips="per-cluster", balanced=True)
+    assert "balanced=True with num a multiple of 4" in str(no.value) and "\n" not in str(no.value)
+    with pytest.raises(ValueError, match="not the same number in each"):
+        clusters(1200, flips="per-cluster")
+    assert clusters(1200, flips="per-cluster", noise_rate=0.0).noisy.sum() == 0
+
+
 def test_one_size_does_not_move_the_other_draws():
     small, large = clusters(100, dimension=3), clusters(100, dimension=4)
     assert np.array_equal(small.cluster, large.cluster)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jupytext.config import load_jupytext_config
 
-from xorlib import claims, outputs, parameters, sweep
+from xorlib import claims, outputs, parameters, store
 
 HERE = Path(__file__).parent
 NOTEBOOKS = sorted((HERE.parent / "notebooks").glob("[0-9]*.ipynb"))
@@ -95,25 +95,34 @@ def test_parameters_cell_is_literal_checked_and_explained(path):
     assert values["preset"] == "quick"
 
 
-@pytest.mark.parametrize("table", sorted(path.stem for path in sweep.RESULTS.glob("*.csv")))
+def test_every_stored_table_is_whole_and_of_the_present_code():
+    """A stale table would stand beside fresh numbers; each line names the command that renews it."""
+    wrong = []
+    for path in sorted(store.RESULTS.glob("*.csv")):
+        notebook = re.match(r"# .*?\"notebook\": \"(\w+)\"", path.read_text(encoding="utf-8").partition("\n")[0])
+        cells = code_cells(HERE.parent / "notebooks" / f"{notebook[1]}.ipynb") if notebook else []
+        wrong.append(store.stale(path, [cell.source for cell in cells]))
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.parametrize("table", sorted(path.stem for path in store.RESULTS.glob("*.csv")))
 def test_a_stored_paper_run_is_of_the_present_parameters_and_claims(table):
     """A table that nobody made anew after a change of defaults or of the ledger would stand beside fresh numbers."""
-    rows, made_by, _ = sweep.load_table(table)
-    owner = [name for name, model in parameters.MODELS.items() if model.model_fields.keys() == made_by.keys()]
-    assert len(owner) == 1, f"{table}.csv: no notebook has its parameters"
-    cells = code_cells(HERE.parent / "notebooks" / f"{owner[0]}.ipynb")
+    rows, header = store.read_table(store.RESULTS / f"{table}.csv")
+    owner, made_by = header["notebook"], header["parameters"]
+    cells = code_cells(HERE.parent / "notebooks" / f"{owner}.ipynb")
     cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
     given = {node.target.id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
-    present = parameters.MODELS[owner[0]].from_notebook(given | {"preset": "paper"}).model_dump(mode="json")
-    assert made_by == present, f"{table}.csv is of other parameters: make paper ONLY={owner[0]}"
-    if table == owner[0]:
+    present = parameters.MODELS[owner].from_notebook(given | {"preset": "paper"}).model_dump(mode="json")
+    assert made_by == present, f"{table}.csv is of other parameters: make paper ONLY={owner}"
+    if table == owner:
         ruled = {(claim, quantity) for claim, entry in claims.ledger().items() if entry["notebook"] == table
                  for quantity in entry["bounds"]}  # fmt: skip
         assert ruled <= set(zip(rows.claim, rows.quantity, strict=True))
 
 
 def test_every_chapter_has_a_stored_paper_run():
-    assert parameters.MODELS.keys() <= {path.stem for path in sweep.RESULTS.glob("*.csv")}
+    assert parameters.MODELS.keys() <= {path.stem for path in store.RESULTS.glob("*.csv")}
 
 
 @each
@@ -139,18 +148,22 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from xorlib import claims, plots
 spec, settings = json.load(sys.stdin), hypothesis.settings
 # The property searches have their own place in the executed notebooks; 30 examples show here what a parameter does.
 hypothesis.settings = lambda max_examples, **more: settings(max_examples=min(max_examples, 30), **more)
 shell = InteractiveShell.instance()
+shell.history_manager.enabled = False
+digest = lambda content: hashlib.sha256(json.dumps(content).encode()).hexdigest()
 for name, values in spec["runs"].items():
     shell.reset(new_session=False)
-    lines = []
-    for tag, source in spec["cells"]:
+    report, lines = {}, []
+    for tag, figure_name, source in spec["cells"]:
         with capture_output() as captured:
-            result = shell.run_cell(source)
+            result = shell.run_cell(source, store_history=True)
             if tag:
-                shell.run_cell("\\n".join(f"{k} = {v!r}" for k, v in values.items()))
+                given = "\\n".join(f"{k} = {v!r}" for k, v in values.items())
+                shell.run_cell(f"# Parameters\\n{given}", store_history=True)
         if not result.success:
             sys.exit(f"{name}: {result.error_before_exec or result.error_in_exec}")
         lines.append(captured.stdout)
@@ -158,29 +171,46 @@ for name, values in spec["runs"].items():
             data = output.data
             if not any(mime.startswith("application/papermill.record") for mime in data):
                 lines.append(str(data.get("text/plain")))
+            if claims.MIME in data:
+                report[data[claims.MIME]["id"]] = digest(data[claims.MIME])
         for number in plt.get_fignums():
             figure = plt.figure(number)
             figure.set_layout_engine("none")  # finding room for labels is most of the work of drawing
             figure.canvas.draw()
-            lines.append(hashlib.sha256(figure.canvas.buffer_rgba()).hexdigest())
+            report[figure_name] = digest(plots.describe(figure))
         plt.close("all")
-    print(json.dumps([name, hashlib.sha256("".join(lines).encode()).hexdigest()]), file=sys.__stdout__, flush=True)
+    report["all"] = digest(lines + sorted(report.values()))
+    print(json.dumps([name, report]), file=sys.__stdout__, flush=True)
 """
 
 
-@pytest.mark.parametrize("name", sorted(SMALL))
-def test_every_parameter_changes_what_the_notebook_reports(name):
-    fields = set(parameters.MODELS[name].model_fields)
+def effects(name: str) -> dict[str, list[str]]:
+    """For each figure and verdict of a chapter, and for "all" it reports, the parameters that change it."""
     small, other = SMALL[name]["small"], SMALL[name]["other"]
-    assert set(other) == fields - {"preset"}, "each parameter but the preset needs another value here"
-    notebook = code_cells(HERE.parent / "notebooks" / f"{name}.ipynb")
-    cells = [("parameters" in cell.metadata.get("tags", []), cell.source) for cell in notebook]
+    cells = [("parameters" in cell.metadata.get("tags", []),
+              cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "figure"), cell.source)
+             for cell in code_cells(HERE.parent / "notebooks" / f"{name}.ipynb")]  # fmt: skip
     runs = {"small": small} | {key: small | {key: value} for key, value in other.items()} | {"small again": small}
     done = subprocess.run(
         [sys.executable, "-c", _PROBE], input=json.dumps({"cells": cells, "runs": runs}), capture_output=True,
-        text=True, encoding="utf-8", cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
+        encoding="utf-8", cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    digests = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
-    assert digests["small again"] == digests["small"], "two equal runs differ, so a parameter's effect cannot be seen"
-    silent = [key for key in other if digests[key] == digests["small"]]
-    assert not silent, f"no effect on what is reported: {silent}"
+    reports = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
+    usual = reports["small"]
+    assert reports["small again"] == usual, "two equal runs differ, so a parameter's effect cannot be seen"
+    return {item: [key for key in other if reports[key].get(item) != usual[item]] for item in usual}
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_every_parameter_moves_what_depends_on_it(name):
+    """Each parameter changes what the notebook reports, and each figure and verdict follows its own parameters.
+
+    `moves` in small_runs.yml names them for every figure and verdict of the chapter.
+    """
+    assert set(SMALL[name]["other"]) == set(parameters.MODELS[name].model_fields) - {"preset"}
+    moved, declared = effects(name), SMALL[name]["moves"]
+    assert not (silent := set(SMALL[name]["other"]) - set(moved.pop("all"))), f"no effect on what is reported: {silent}"
+    assert moved.keys() == declared.keys(), "every figure and verdict needs its parameters here"
+    still = {item: sorted(set(keys) - set(moved[item])) for item, keys in declared.items()}
+    assert not any(still.values()), f"not moved by: { {item: keys for item, keys in still.items() if keys} }"
+    assert all(declared.values()), "a figure or verdict that no parameter moves would be the same in every re-run"

@@ -82,3 +82,10 @@ def test_divergence_names_the_sizes():
     with pytest.raises(FloatingPointError, match=r"step_size = 9 with kappa = 5 .* dimension 40"):
         population.simulate(_neurons(), step_size=9.0, num_steps=300, noise=5.0, dimension=40,
                             rng=np.random.default_rng(0))  # fmt: skip
+
+
+def test_noise_at_infinite_dimension_is_refused_before_any_step(monkeypatch):
+    monkeypatch.setattr(population, "step", lambda *_: pytest.fail("a step was made"))
+    with pytest.raises(ValueError, match=r"^noise = 0.5 with dimension = inf: .* finite dimension; .* noise = 0 is"):
+        population.simulate(_neurons(), step_size=0.1, num_steps=3, noise=0.5, rng=np.random.default_rng(0))
+    assert len(population.simulate(_neurons(), step_size=0.1, num_steps=0).history) == 1

@@ -6,7 +6,7 @@ from .version import __version__
 
 _MODULES = (
     "claims", "data", "invariance", "kernels", "longrun", "measure", "network", "outputs", "parameters",
-    "plots", "population", "sweep", "theory", "train",
+    "plots", "population", "store", "sweep", "theory", "train",
 )  # fmt: skip
 __all__ = ["__version__", "start", *_MODULES]
 

@@ -34,6 +34,8 @@ def ledger() -> dict[str, dict]:
         needed = {"id", "where", "statement", "kind", "rule", "bounds", "notebook"}
         if missing := needed - set(entry):
             raise ValueError(f"claims.yml: {name} lacks {', '.join(sorted(missing))}")
+        if unknown := set(entry) - needed - {"paper", "if_passed"}:
+            raise ValueError(f"claims.yml: {name} has the unknown key {', '.join(sorted(map(str, unknown)))}")
         if name in entries:
             raise ValueError(f"claims.yml: {name} stands twice")
         entry = {"paper": name.split(".")[0].upper(), "if_passed": REPRODUCED[0], **entry}
@@ -99,12 +101,17 @@ def verdict(claim: str, *, num_seeds: int | None = None, **measured: float) -> V
     if missing := set(bounds) - set(measured):
         raise ValueError(f"{claim}: {', '.join(sorted(missing))} must be measured, the rule bounds it")
     measured = {name: float(value) for name, value in measured.items()}
+    return _record(claim, _word(entry, measured), measured, bounds, num_seeds)
+
+
+def _word(entry: dict, measured: dict[str, float]) -> str:
     passed = all(
-        math.isfinite(measured[name]) and (measured[name] >= limit if op == "at_least" else measured[name] <= limit)
-        for name, bound in bounds.items()
+        math.isfinite(value := measured.get(name, math.nan))
+        and (value >= limit if op == "at_least" else value <= limit)
+        for name, bound in entry["bounds"].items()
         for op, limit in bound.items()
     )
-    return _record(claim, entry["if_passed"] if passed else "not reproduced", measured, bounds, num_seeds)
+    return entry["if_passed"] if passed else "not reproduced"
 
 
 def out_of_reach(claim: str, reason: str, *, num_seeds: int | None = None, **nearest: float) -> Verdict:
@@ -127,12 +134,14 @@ def _record(claim, word, measured, bounds, num_seeds, **more) -> Verdict:
 
 
 class PaperScale:
-    """A chapter's verdicts in this run and in the stored run at preset "paper": one line, and a table to unfold."""
+    """A chapter's verdicts in this run and in the stored run at preset "paper": a line, and a table or None."""
 
     def __init__(self, line: str, table):
         self.line, self.table = line, table
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        if self.table is None:
+            return {"text/html": f"<p>{html.escape(self.line)}</p>", "text/plain": self.line}
         unfold = f"<details><summary>{html.escape(self.line)}</summary>{self.table.to_html(index=False)}</details>"
         return {"text/html": unfold, "text/plain": f"{self.line}\n{self.table.to_string(index=False)}"}
 
@@ -140,29 +149,43 @@ class PaperScale:
 def at_paper_scale(parameters) -> PaperScale:
     """This run's verdicts beside those of the stored run at preset "paper"; such a run stores its own first.
 
-    The stored table, notebooks/results/NOTEBOOK.csv, holds a row a measured quantity, the parameters and the version.
+    The stored table holds a row a measured quantity. It stands only where its parameters and code are this run's.
+    Its verdicts are given anew from its measurements, by the present rules.
     """
     import pandas as pd
 
-    from .sweep import load_table, save_table
+    from .store import load_table, save_table
 
     rows = [(r["id"], r["verdict"], r["num_seeds"], name, value)
             for r in _GIVEN.values() for name, value in r["measured"].items()]  # fmt: skip
     here = pd.DataFrame(rows, columns=["claim", "verdict", "num_seeds", "quantity", "measured"])
     if parameters.preset == "paper":
         save_table(here, parameters.notebook, parameters)
-    if (loaded := load_table(parameters.notebook)) is None:
-        return PaperScale(f"No run at preset paper is stored: make paper ONLY={parameters.notebook}", here[:0])
-    stored, made_by, version = loaded
-    table = here.merge(stored, on=["claim", "quantity"], suffixes=("", "_stored"))
-    differ = table.claim[table.verdict != table.verdict_stored].unique()
-    scale = ", ".join(f"{name} {made_by[name]}" for name in parameters.paper_scale)
-    total = table.claim.nunique()
-    line = (f"At preset paper ({scale}; stored run of version {version}) {total - len(differ)} of {total} verdicts are "
-            "those of this run" + "".join(f"; not {name}" for name in differ))  # fmt: skip
+    stored = load_table(parameters.notebook, parameters)
+    if stored.rows is None:
+        return PaperScale(stored.line, None)
+    there = {name: _judged(name, rows) for name, rows in stored.rows.groupby("claim", sort=False)}
+    both = [name for name in _GIVEN if name in there]
+    differ = [f"{name}: {there[name]}" for name in both if there[name] != _GIVEN[name]["verdict"]]
+    absent = [f"{name} has no verdict {where}" for where, names in (
+        ("there", _GIVEN.keys() - there.keys()), ("in this run", there.keys() - _GIVEN.keys()))
+        for name in sorted(names)]  # fmt: skip
+    scale = ", ".join(f"{name} {getattr(parameters.at_paper_scale(), name)}" for name in parameters.paper_scale)
+    total = len(_GIVEN.keys() | there.keys())
+    line = "; ".join([f"At preset paper ({scale}) {len(both) - len(differ)} of {total} verdicts are those of this run",
+                      *differ, *absent]) + "."  # fmt: skip
+    table = here.merge(stored.rows, on=["claim", "quantity"], how="outer", suffixes=("", "_stored"), sort=False)
     table = table[["claim", "quantity", "measured", "measured_stored"]].map(
         lambda v: v if isinstance(v, str) else _number(None if pd.isna(v) else v))  # fmt: skip
-    return PaperScale(line + ".", table.rename(columns={"measured": "this run", "measured_stored": "preset paper"}))
+    return PaperScale(line, table.rename(columns={"measured": "this run", "measured_stored": "preset paper"}))
+
+
+def _judged(claim: str, rows) -> str:
+    """The verdict on a claim from the rows of a stored table: quantity, measured, and the verdict of that day."""
+    if rows.verdict.iloc[0] == "out of reach":
+        return "out of reach"
+    measured = dict(zip(rows.quantity, rows.measured, strict=True))
+    return _word(_entry(claim), measured)
 
 
 def collect(notebooks: Path = NOTEBOOKS) -> tuple[dict[str, dict], list[str]]:

@@ -81,20 +81,26 @@ def flip_labels(
 ) -> np.ndarray:
     """Labels (n,) after noise.
 
-    "iid": each flipped with probability noise_rate; "per-cluster": exactly floor(noise_rate * size) of each.
+    "iid": each flipped with probability noise_rate; "per-cluster": exactly floor(noise_rate * size) of each, the same
+    number in all four.
     The other kinds flip exactly floor(noise_rate * n) points, the last two chosen by x (n, d) and means (4, d):
     "one-cluster": random ones of cluster +mu1; "boundary": those nearest to |<mu1, x>| = |<mu2, x>|;
     "adversarial": those most like a victim, the point nearest to that boundary, which keeps its label.
-    Raises ValueError for another kind.
+    Raises ValueError for another kind, and for "per-cluster" where the clusters' sizes make those numbers differ.
     """
     if flips == "iid":
         flipped = rng.random(len(clean_y)) < noise_rate
     elif flips == "per-cluster":
+        sizes = [int(np.sum(np.asarray(cluster) == c)) for c in range(4)]
+        # The guard keeps floor(0.15 * 20) at 3 although 0.15 * 20 is 2.999...
+        counts = [int(np.floor(noise_rate * size + 1e-9)) for size in sizes]
+        if len(set(counts)) > 1:
+            raise ValueError(f"noise_rate = {noise_rate:g} flips {counts} labels in clusters of {sizes} points, not "
+                             "the same number in each: use balanced=True with num a multiple of 4")  # fmt: skip
         flipped = np.zeros(len(clean_y), dtype=bool)
         for c in range(4):
             members = rng.permutation(np.flatnonzero(cluster == c))
-            # The guard keeps floor(0.15 * 20) at 3 although 0.15 * 20 is 2.999...
-            flipped[members[: int(np.floor(noise_rate * len(members) + 1e-9))]] = True
+            flipped[members[: counts[c]]] = True
     elif flips in FLIPS:
         budget = int(np.floor(noise_rate * len(clean_y) + 1e-9))
         if flips == "one-cluster":

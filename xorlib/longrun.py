@@ -1,13 +1,8 @@
 """Long runs of gradient descent in stretches: each ends in a checkpoint, so that a kill loses only one stretch."""
 
-import hashlib
-import io
-import json
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from zipfile import BadZipFile
 
 import joblib
 import numpy as np
@@ -16,10 +11,7 @@ import pandas as pd
 from . import train
 from .data import Sample
 from .network import Network
-from .sweep import replace_file
-from .version import __version__
-
-_LOG = logging.getLogger(__name__)
+from .store import Records, code_digest
 
 
 def two_criteria(points: Sample, fresh: Sample):
@@ -54,17 +46,20 @@ def gradient_descent(
     """train.gradient_descent with `two_criteria`, cut at `stretch_ends`, the last of them the end of the run.
 
     With `store`, the net and the rows so far are written to that folder at the end of each stretch, in one piece,
-    under a key made of the version, the data, the initial net and every option; a restart goes on from there. A
+    under a key made of the code, the data, the initial net and every option; a restart goes on from there. A
     damaged checkpoint is logged and the run begins again. Every stretch sets out from the rounded net of the one
     before, whether or not there was a break, so both give the same rows to the last bit.
     """
     ends = sorted(set(stretch_ends))
-    key = _digest(net, points, fresh, ends, start=start, dtype=dtype, record_at=sorted(set(record_at)), **options)
-    path = None if store is None else Path(store) / f"{key}.npz"
-    done, rows, num_updates = start, [], 0
-    if path is not None and (checkpoint := _read(path)) is not None:
-        weights, done, rows, num_updates = checkpoint
-        net = replace(net, weights=weights)
+    made_by = {"start": start, "dtype": dtype, "record_at": sorted(set(record_at)), "ends": ends, **options}
+    arrays = [net.weights, net.second_layer, net.scale, points.x, points.y, fresh.x, fresh.y]
+    setting = made_by | {"arrays": [joblib.hash(array) for array in arrays]}
+    records, done, rows, num_updates = None, start, [], 0
+    if store is not None:
+        records = Records(Path(store), {"run": "longrun", "code": code_digest(train.gradient_descent, two_criteria)})
+        if (checkpoint := records.get(setting)) is not None:
+            done, rows, num_updates = (checkpoint[name] for name in ("done", "rows", "num_updates"))
+            net = replace(net, weights=checkpoint["weights"].astype(float))
     for end in (end for end in ends if end > done):
         inside = [step for step in record_at if done < step <= end or step == done == start]
         part = train.gradient_descent(
@@ -72,33 +67,7 @@ def gradient_descent(
             test_x=fresh.x, dtype=dtype, progress=progress, **options)  # fmt: skip
         net, done, num_updates = part.network, end, num_updates + part.num_updates
         rows += part.history.to_dict("records") if inside else []
-        if path is not None:
-            _write(path, net.weights.astype(dtype), done, rows, num_updates)
+        if records is not None:
+            state = {"done": done, "rows": rows, "num_updates": num_updates, "weights": net.weights.astype(dtype)}
+            records.put(setting, state)
     return train.Run(net, pd.DataFrame(rows), num_updates)
-
-
-def _digest(net: Network, points: Sample, fresh: Sample, ends: list, **options) -> str:
-    arrays = [net.weights, net.second_layer, net.scale, points.x, points.y, fresh.x, fresh.y]
-    content = {"arrays": [joblib.hash(array) for array in arrays], "ends": ends, "version": __version__, **options}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _read(path: Path) -> tuple[np.ndarray, float, list[dict], int] | None:
-    if not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            weights, rest = stored["weights"], json.loads(str(stored["rest"]))
-        if rest["checksum"] == joblib.hash(weights):
-            return weights.astype(float), rest["done"], rest["rows"], rest["num_updates"]
-    except (ValueError, KeyError, OSError, EOFError, BadZipFile):
-        pass
-    _LOG.warning("checkpoint %s is damaged: the run begins again", path.name)
-    return None
-
-
-def _write(path: Path, weights: np.ndarray, done: float, rows: list[dict], num_updates: int) -> None:
-    rest = {"done": done, "rows": rows, "num_updates": num_updates, "checksum": joblib.hash(weights)}
-    content = io.BytesIO()
-    np.savez(content, weights=weights, rest=json.dumps(rest))
-    replace_file(path, content.getvalue())

@@ -144,8 +144,12 @@ def simulate(
 ) -> Trajectory:
     """Run the dynamics for num_steps, or until the loss falls below until_loss; see `step` for the noise.
 
-    Raises FloatingPointError, naming the sizes, when the motion stops being finite.
+    Raises ValueError for noise at infinite dimension, and FloatingPointError, naming the sizes, when the motion stops
+    being finite.
     """
+    if noise > 0 and not np.isfinite(dimension):
+        raise ValueError(f"noise = {noise:g} with dimension = {dimension:g}: noise above 0 needs a finite dimension; "
+                         "at infinite dimension only noise = 0 is allowed")  # fmt: skip
     rows = []
     for count in range(num_steps + 1):
         margins = neurons.margins()

@@ -149,6 +149,20 @@ def accuracy_record(train: Sample, test: Sample | None = None) -> Callable[[Stat
     return record
 
 
+def _recorded(record_at: Iterable[float] | None, start: float, num_steps: float) -> list[float]:
+    """The steps to record, in order: the first and the last by default.
+
+    Raises ValueError for an empty list and for a step that the run does not pass.
+    """
+    steps = sorted({start, num_steps} if record_at is None else set(record_at))
+    if not steps:
+        raise ValueError(f"record_at is empty: steps from {start:g} to {num_steps:g} are allowed, None for both ends")
+    for step in (steps[0], steps[-1]):
+        if not start <= step <= num_steps:
+            raise ValueError(f"record_at has step {step:g}: must be from {start:g} to num_steps = {num_steps:g}")
+    return steps
+
+
 def gradient_descent(
     net: Network,
     train: Sample,
@@ -169,12 +183,14 @@ def gradient_descent(
 ) -> Run:
     """Full-batch gradient descent on the first layer with the logistic loss log(1 + e^-z) (RFA, Section 2).
 
-    `record` maps a State to a dict and is called at each step of `record_at` (first and last by default).
-    `start` is the step that `net` has already reached, for a run that goes on from an earlier one's net.
+    `record` maps a State to a dict and is called at each step of `record_at` (first and last by default); step 0 is
+    the net as given. `start` is the step that `net` has already reached, for a run that goes on from an earlier
+    one's net.
     `growth` > 0 lengthens steps with training time: a step covers max(1, growth * t) of the published steps,
     up to the step size `largest_step`, and always lands on the steps to record. `form` is "plain" (blocks of
     samples), "gram" (pre-activations only, for d > n) or "auto". `subgradient` is phi'(0) in [0, 1].
-    Raises ValueError for an unknown form and FloatingPointError when the outputs stop being finite.
+    Raises ValueError for an unknown form or a step of `record_at` outside the run, and FloatingPointError when the
+    outputs stop being finite.
     """
     if form not in ("auto", "plain", "gram"):
         raise ValueError(f"form = {form!r} is unknown: one of auto, plain, gram")
@@ -183,7 +199,7 @@ def gradient_descent(
     engine = engine_class(net, train.x, train.y, test_x, subgradient,
                           lambda values: torch.tensor(values, dtype=dtype, device=device))  # fmt: skip
     record = record or accuracy_record(train)
-    targets = sorted(set((start, num_steps) if record_at is None else record_at))
+    targets = _recorded(record_at, start, num_steps)
     rows, clock, num_updates = [], start, 0
     with tqdm(total=num_steps, initial=start, disable=not progress, unit="step", unit_scale=True) as bar:
         for target in (*targets, *([num_steps] if targets[-1] < num_steps else [])):
@@ -193,7 +209,7 @@ def gradient_descent(
                 clock += covers
                 num_updates += 1
                 bar.update(covers)
-            if target in targets:
+            if target <= targets[-1]:
                 output = engine.train_output()
                 if not np.all(np.isfinite(output)):
                     raise FloatingPointError(
@@ -288,12 +304,13 @@ def minibatch_sgd(
 
     Each step draws `batch_size` fresh points, the same as data.random_signs(batch_size, dimension, rng), and uses
     the gradients scaled by the width of (2.8) and (2.9). `net` comes from network.both_layers. `record` maps a
-    State to a dict and is called before step 0, at each step of `record_at` and at the last; the run ends early
-    when `stop` of the newest row is true. `train_second_layer=False` is Remark 4.3's algorithm.
-    Raises FloatingPointError when the run diverges (noise step_size * dimension / batch_size of about 4).
+    State to a dict and is called at each step of `record_at` (first and last by default); step 0 is the net as
+    given. The run ends early when `stop` of the newest row is true. `train_second_layer=False` is Remark 4.3's
+    algorithm. Raises ValueError for a step of `record_at` outside the run and FloatingPointError when the run
+    diverges (noise step_size * dimension / batch_size of about 4).
     """
     engine = _Online(net, batch_size, rng, train_second_layer, getattr(torch, dtype), device)
-    targets, rows, step, limit = {0, num_steps, *(() if record_at is None else record_at)}, [], 0, None
+    targets, rows, step, limit = set(_recorded(record_at, 0, num_steps)), [], 0, None
     with tqdm(total=num_steps, disable=not progress, unit="step") as bar:
         while True:
             if step in targets:

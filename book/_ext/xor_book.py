@@ -42,8 +42,8 @@ VERDICTS = [
     "not reproduced",
     "out of reach",
 ]
-MODULES = ["data", "network", "train", "measure", "theory", "population", "kernels", "invariance", "sweep",
-           "claims", "outputs", "parameters", "plots"]  # fmt: skip
+MODULES = ["data", "network", "train", "measure", "theory", "population", "kernels", "invariance", "sweep", "longrun",
+           "store", "claims", "outputs", "parameters", "plots"]  # fmt: skip
 
 
 class BookDirective(SphinxDirective):
@@ -286,6 +286,7 @@ class Api(BookDirective):
         import xorlib
 
         found = {module.name for module in pkgutil.iter_modules(xorlib.__path__) if module.name[0] != "_"}
+        found -= {"version"}  # nothing to call there
         text = []
         for name in [m for m in MODULES if m in found] + sorted(found - set(MODULES)):
             importlib.import_module(f"xorlib.{name}")
