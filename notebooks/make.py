@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="notebooks such as 01_decision_boundary; all by default")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--paper", action="store_true", help="run at the published scale instead")
-    parser.add_argument("--dask", metavar="ADDRESS", help="with --paper: the Dask scheduler whose workers run the sweeps")
+    parser.add_argument("--dask", metavar="ADDRESS", help="with --paper: a Dask scheduler for the sweeps")
     instead.add_argument("--seeds", type=int, nargs="+", help="run at these seeds instead, compare the verdicts")
     args = parser.parse_args()
     if args.dask:

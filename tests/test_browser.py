@@ -156,7 +156,8 @@ def test_page_in_a_browser(browser, site, page, size):
 
 def test_the_equations_are_there(browser, site):
     """The checks above pass on a page without any equation, so some page must have them."""
-    sources = [(page, (SITE / page).read_text(encoding="utf-8").count('class="math notranslate')) for page in PAGES]
+    texts = {page: (SITE / page).read_text(encoding="utf-8") for page in PAGES}
+    sources = [(page, text.count('class="math notranslate')) for page, text in texts.items()]
     page, count = max(sources, key=lambda pair: pair[1])
     found, _ = visit(browser, site, page, "wide")
     assert count > 10 and found["maths"] == count

@@ -181,7 +181,7 @@ print(json.dumps({"record": sorted(p.name for p in (folder / "sweep").iterdir())
 
     def keys(name):
         done = subprocess.run([sys.executable, script, tmp_path / name], cwd=copy, capture_output=True,
-                              encoding="utf-8", env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(copy)}, timeout=120)  # fmt: skip
+                              env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(copy)}, encoding="utf-8", timeout=120)  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
