@@ -90,7 +90,7 @@ def work(number, folder=None, always=False):
     if folder is not None:
         mark = pathlib.Path(folder) / f"{number}.pid"
         first = not mark.exists()
-        mark.write_text(str(os.getpid()))
+        mark.write_text(str(os.getpid()), encoding="utf-8")
         if always:
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(30 if first else 0)
