@@ -4,9 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 JOBS ?= 2
+NBVAL := $(BIN)/pytest --nbval --nbval-current-env -n $(JOBS) --dist loadfile notebooks
+# Matplotlib, IPython and Jupyter want to write into the home folder; where it cannot be written they get one here.
+ifneq ($(shell test -w "$(HOME)" && echo yes),yes)
+export HOME := $(CURDIR)/.cache/home
+$(shell mkdir -p "$(HOME)")
+endif
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[A-Za-z0-9_.-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[A-Za-z0-9_.-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -24,9 +30,15 @@ book: $(READY)  ## build the site from the committed outputs
 test: book  ## every test: library, guards, book, browser, and every notebook by nbval
 	$(BIN)/ruff check .
 	$(BIN)/pytest -n $(JOBS) tests
-	$(BIN)/pytest --nbval --nbval-current-env -n $(JOBS) --dist loadfile notebooks
+	$(NBVAL)
 	$(BIN)/python -m xorlib.claims > /dev/null
 	@echo "All passed: library, guards, book, browser, notebooks, ledger"
+
+test-notebooks: $(READY)  ## of these, every notebook against its stored outputs by nbval
+	$(NBVAL)
+
+test-other-cpu: $(READY)  ## the same with the instructions of other processors, as far as this one has them
+	$(BIN)/python tests/other_cpu.py $(NBVAL)
 
 notebooks: $(READY)  ## make and execute the .ipynb from the .md; ONLY="01_decision_boundary ..." for some
 	$(BIN)/python notebooks/make.py $(ONLY)
@@ -52,4 +64,4 @@ benchmark: $(READY)  ## speed against plain autograd loops, as ratios; minutes
 benchmark-jax: .venv-benchmark/.ready  ## the same with a jitted loop of JAX beside it, in an environment of its own
 	for name in $(BENCHMARKS); do .venv-benchmark/bin/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup book test notebooks paper seeds benchmark benchmark-jax
+.PHONY: help setup book test test-notebooks test-other-cpu notebooks paper seeds benchmark benchmark-jax

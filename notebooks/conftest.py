@@ -1,8 +1,8 @@
 """How nbval compares a notebook's stored outputs with a fresh run: each of them, in order, in every type."""
 
-from nbval import plugin
-
 from xorlib import outputs
+
+from nbval import plugin
 
 
 def compare_outputs(self, test, ref, skip_compare=None) -> bool:

@@ -14,6 +14,8 @@ import os
 import sys
 from pathlib import Path
 
+from xorlib import claims, parameters, sweep
+
 import joblib
 import jupytext
 import nbformat
@@ -23,8 +25,6 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
-
-from xorlib import claims, parameters, sweep
 
 HERE = Path(__file__).parent
 

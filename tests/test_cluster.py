@@ -27,10 +27,10 @@ class Cluster:
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
         limit = time.monotonic() + 30
         while not hasattr(self, "address"):
-            assert time.monotonic() < limit, (folder / "0.log").read_text()
+            assert time.monotonic() < limit, (folder / "0.log").read_text(encoding="utf-8")
             time.sleep(0.05)
             try:
-                self.address = json.loads(self.file.read_text())["address"]
+                self.address = json.loads(self.file.read_text(encoding="utf-8"))["address"]
             except (FileNotFoundError, ValueError):  # not there yet, or half written
                 pass
 
@@ -91,7 +91,7 @@ def work(number, folder=None, always=False):
     if folder is not None:
         mark = pathlib.Path(folder) / f"{number}.pid"
         first = not mark.exists()
-        mark.write_text(str(os.getpid()))
+        mark.write_text(str(os.getpid()), encoding="utf-8")
         if always:
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(30 if first else 0)
@@ -124,7 +124,7 @@ def test_functions_of_a_script_or_notebook_travel(nannies, tmp_path):
         print(sorted(cluster.arriving(experiment, tasks, {nannies.address!r})))
         """)
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, script], capture_output=True, encoding="utf-8", timeout=50)
     assert done.stdout == "[('0', 0), ('1', 3), ('2', 6)]\n", done.stderr
 
 
@@ -134,7 +134,7 @@ def test_a_worker_killed_half_way_loses_nothing(nannies, tmp_path):
     for key, row in cluster.arriving(by_value(work), tasks, nannies.address):
         rows[key] = row
         if len(rows) == 9:  # only the one that hangs is left
-            os.kill(int(mark.read_text()), signal.SIGKILL)
+            os.kill(int(mark.read_text(encoding="utf-8")), signal.SIGKILL)
     assert rows == {str(number): work(number) for number in range(10)}
 
 

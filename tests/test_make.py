@@ -25,7 +25,7 @@ def record(claim, verdict, **measured):
 def write(path, *records):
     outputs = [{"output_type": "execute_result", "data": {claims.MIME: r}} for r in records]
     cells = [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": [{"output_type": "stream"}, *outputs]}]
-    path.write_text(json.dumps({"cells": cells}))
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     return path
 
 
@@ -83,5 +83,5 @@ def test_a_failed_run_is_listed_and_the_rest_go_on(tmp_path, monkeypatch, capsys
 
 @pytest.mark.parametrize("wrong", [["13_scorecard", "--seeds", "1"], ["--seeds", "x"], ["--paper", "--seeds", "1"]])
 def test_a_wrong_call_is_refused_before_any_run(wrong):
-    done = subprocess.run([sys.executable, SCRIPT, *wrong], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, SCRIPT, *wrong], capture_output=True, encoding="utf-8")
     assert done.returncode == 2 and done.stdout == "" and "error" in done.stderr.splitlines()[-1]

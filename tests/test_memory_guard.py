@@ -27,7 +27,7 @@ from test_invalid_parameters import defaults
 from xorlib import data, kernels, measure, network, parameters, population, theory, train
 
 LIMIT, FACTOR = 32 * 2**20, 3
-SMALL = yaml.safe_load((Path(__file__).parent / "small_runs.yml").read_text())
+SMALL = yaml.safe_load((Path(__file__).parent / "small_runs.yml").read_text(encoding="utf-8"))
 RNG = np.random.default_rng(0)
 CLUSTERS = dict(cluster_variance=0.1, noise_rate=0.1, rng=RNG, noise_rng=RNG)
 

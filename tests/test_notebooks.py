@@ -193,7 +193,7 @@ def effects(name: str) -> dict[str, list[str]]:
     runs = {"small": small} | {key: small | {key: value} for key, value in other.items()} | {"small again": small}
     done = subprocess.run(
         [sys.executable, "-c", _PROBE], input=json.dumps({"cells": cells, "runs": runs}), capture_output=True,
-        text=True, cwd=HERE.parent / "notebooks", timeout=900, encoding="utf-8")  # fmt: skip
+        encoding="utf-8", cwd=HERE.parent / "notebooks", timeout=900)  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     reports = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith('["'))
     usual = reports["small"]

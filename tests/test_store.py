@@ -180,8 +180,8 @@ print(json.dumps({"record": sorted(p.name for p in (folder / "sweep").iterdir())
 """, encoding="utf-8")  # fmt: skip
 
     def keys(name):
-        done = subprocess.run([sys.executable, script, tmp_path / name], cwd=copy, capture_output=True, text=True,
-                              env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(copy)}, timeout=120)  # fmt: skip
+        done = subprocess.run([sys.executable, script, tmp_path / name], cwd=copy, capture_output=True, timeout=120,
+                              env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(copy)}, encoding="utf-8")  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -64,14 +64,14 @@ def test_a_restart_computes_only_what_is_missing(tmp_path):
 )
 def test_a_damaged_record_is_noticed_and_computed_again(tmp_path, caplog, damage):
     sweep.run(experiment, [{"seed": 1}, {"seed": 2}], store=tmp_path)
-    broken = next(p for p in tmp_path.iterdir() if json.loads(p.read_text())["setting"]["seed"] == 1)
-    text = broken.read_text()
+    broken = next(p for p in tmp_path.iterdir() if json.loads(p.read_text(encoding="utf-8"))["setting"]["seed"] == 1)
+    text = broken.read_text(encoding="utf-8")
     assert damage(text) != text
-    broken.write_text(damage(text))
+    broken.write_text(damage(text), encoding="utf-8")
     table = sweep.run(experiment, [{"seed": 1}, {"seed": 2}], store=tmp_path)
     assert Log.calls == [1, 2, 1] and table["value"][0] == 2 / 3
     assert "damaged" in caplog.text and '"seed": 1' in caplog.text
-    assert broken.read_text() == text
+    assert broken.read_text(encoding="utf-8") == text
 
 
 def test_the_key_covers_all_that_a_result_depends_on(tmp_path, monkeypatch):
@@ -118,25 +118,26 @@ def test_a_kill_loses_only_what_is_under_way(tmp_path):
         import pathlib, sys, time
         from xorlib import sweep
         def slow(seed):
-            with open({str(tmp_path / "log")!r}, "a") as log:
+            with open({str(tmp_path / "log")!r}, "a", encoding="utf-8") as log:
                 print(seed, file=log)
             time.sleep(60 if seed == 3 and sys.argv[1:] else 0)
             return {{"value": seed * 0.1}}
         table = sweep.run(slow, [{{"seed": s}} for s in range(6)], store={str(tmp_path / "store")!r})
         print(table.to_csv())
-        """)
+        """),
+        encoding="utf-8",
     )
     log, store = tmp_path / "log", tmp_path / "store"
     child = subprocess.Popen([sys.executable, script, "hang"])
     limit = time.monotonic() + 60
-    while not (log.exists() and log.read_text().split()[-1:] == ["3"]):
+    while not (log.exists() and log.read_text(encoding="utf-8").split()[-1:] == ["3"]):
         assert time.monotonic() < limit and child.poll() is None
         time.sleep(0.02)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     assert len(list(store.glob("*.json"))) == 3
-    resumed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert log.read_text().split() == list("0123" + "345")
+    resumed = subprocess.run([sys.executable, script], capture_output=True, encoding="utf-8", check=True).stdout
+    assert log.read_text(encoding="utf-8").split() == list("0123" + "345")
     assert resumed == pd.DataFrame({"seed": range(6), "value": [s * 0.1 for s in range(6)]}).to_csv() + "\n"
 
 

@@ -1,8 +1,18 @@
 """xorlib: how gradient descent learns XOR. The library behind the executable book on RFA and FTT."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from importlib import import_module
 
 from .version import __version__
+
+# Matplotlib warns where it cannot write to the home folder, and a warning would stand among a notebook's outputs.
+# Notebooks import xorlib first for this.
+if "MPLCONFIGDIR" not in os.environ and not os.access(os.path.expanduser("~"), os.W_OK):
+    os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="xorlib-matplotlib-")
+    atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
 
 _MODULES = (
     "claims", "data", "invariance", "kernels", "longrun", "measure", "network", "outputs", "parameters",
