@@ -1,5 +1,6 @@
 """Tasks on a real Dask cluster of two worker processes on loopback: results, deaths of workers, an empty pool."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -18,7 +19,7 @@ if importlib.util.find_spec("distributed") is None and not os.environ.get("CI"):
 
 
 class Cluster:
-    """A scheduler on a free port and its workers, each in a process group of its own, so that all of it can be ended."""
+    """A scheduler on a free port and its workers, each in a process group of its own, so that all can be ended."""
 
     def __init__(self, folder):
         self.folder, self.processes = folder, []
@@ -26,7 +27,9 @@ class Cluster:
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
         limit = time.monotonic() + 30
         while not hasattr(self, "address"):
-            assert time.monotonic() < limit, (folder / "0.log").read_text()
+            if time.monotonic() > limit:
+                self.end()
+                pytest.fail((folder / "0.log").read_text())
             time.sleep(0.05)
             try:
                 self.address = json.loads(self.file.read_text())["address"]
@@ -36,7 +39,8 @@ class Cluster:
     def _start(self, *command):
         with open(self.folder / f"{len(self.processes)}.log", "w") as log:
             command = [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]]
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            fewer = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a restart takes seconds
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=fewer)
         self.processes.append(process)
         return process
 
@@ -54,9 +58,9 @@ class Cluster:
             process.wait()
 
 
-@pytest.fixture
-def scheduler(tmp_path):
-    made = Cluster(tmp_path)
+@contextlib.contextmanager
+def running(folder):
+    made = Cluster(folder)
     try:
         yield made
     finally:
@@ -64,10 +68,17 @@ def scheduler(tmp_path):
 
 
 @pytest.fixture
-def nannies(scheduler):
-    scheduler.add_worker()
-    scheduler.add_worker()
-    return scheduler
+def scheduler(tmp_path):
+    with running(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def nannies(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("nannies")) as made:
+        made.add_worker()
+        made.add_worker()
+        yield made
 
 
 def by_value(function):
@@ -143,7 +154,7 @@ def test_a_task_that_always_kills_its_worker_is_named_and_the_rest_arrive(nannie
     rows = dict(cluster.arriving(by_value(work), tasks, nannies.address))
     assert time.monotonic() - start < 50
     error = rows.pop("seed 5")
-    assert isinstance(error, RuntimeError) and str(error).startswith("seed 5: its worker died 4 times")
+    assert isinstance(error, RuntimeError) and str(error).startswith("seed 5: its worker died 2 times")
     assert rows == {f"seed {n}": work(n) for n in range(10) if n != 5}
 
 
@@ -152,20 +163,20 @@ def test_a_pool_that_runs_dry_ends_with_one_line_and_what_was_done_is_delivered(
         scheduler.add_worker(nanny=False)
     tasks = {str(n): (n, str(tmp_path), True) if n == 9 else (n,) for n in range(10)}
     arriving, rows = cluster.arriving(by_value(work), tasks, scheduler.address, patience=3), {}
-    with pytest.raises(RuntimeError, match=r"no worker for 3 s; \d+ of 10 tasks are open"):
+    with pytest.raises(RuntimeError, match=r"no worker for 3 s .*; \d+ of 10 tasks are open"):
         for key, row in arriving:
             rows[key] = row
     assert rows and all(row == work(int(key)) for key, row in rows.items())
 
 
 def test_a_scheduler_that_is_absent_or_lost_ends_with_one_line(scheduler):
-    with pytest.raises(RuntimeError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
+    with pytest.raises(RuntimeError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         next(cluster.arriving(work, {"a": (1,)}, "tcp://127.0.0.1:9", patience=1))
     scheduler.add_worker()
     arriving = cluster.arriving(by_value(work), {str(n): (n,) for n in range(500)}, scheduler.address, patience=5)
     next(arriving)
     os.killpg(scheduler.processes[0].pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="lost|no worker"):
+    with pytest.raises(RuntimeError, match=r"the Dask scheduler .*; \d+ of 500 tasks are open"):
         list(arriving)
 
 
