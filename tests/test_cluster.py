@@ -1,5 +1,6 @@
 """Tasks on a real Dask cluster of two worker processes on loopback: results, deaths of workers, an empty pool."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -27,7 +28,9 @@ class Cluster:
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self.file)
         limit = time.monotonic() + 30
         while not hasattr(self, "address"):
-            assert time.monotonic() < limit, (folder / "0.log").read_text(encoding="utf-8")
+            if time.monotonic() > limit:
+                self.end()
+                pytest.fail((folder / "0.log").read_text(encoding="utf-8"))
             time.sleep(0.05)
             try:
                 self.address = json.loads(self.file.read_text(encoding="utf-8"))["address"]
@@ -37,7 +40,8 @@ class Cluster:
     def _start(self, *command):
         with open(self.folder / f"{len(self.processes)}.log", "w", encoding="utf-8") as log:
             command = [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]]
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            fewer = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a restart takes seconds
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=fewer)
         self.processes.append(process)
         return process
 
@@ -55,9 +59,9 @@ class Cluster:
             process.wait()
 
 
-@pytest.fixture
-def scheduler(tmp_path):
-    made = Cluster(tmp_path)
+@contextlib.contextmanager
+def running(folder):
+    made = Cluster(folder)
     try:
         yield made
     finally:
@@ -65,10 +69,17 @@ def scheduler(tmp_path):
 
 
 @pytest.fixture
-def nannies(scheduler):
-    scheduler.add_worker()
-    scheduler.add_worker()
-    return scheduler
+def scheduler(tmp_path):
+    with running(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def nannies(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("nannies")) as made:
+        made.add_worker()
+        made.add_worker()
+        yield made
 
 
 def by_value(function):
@@ -144,7 +155,7 @@ def test_a_task_that_always_kills_its_worker_is_named_and_the_rest_arrive(nannie
     rows = dict(cluster.arriving(by_value(work), tasks, nannies.address))
     assert time.monotonic() - start < 50
     error = rows.pop("seed 5")
-    assert isinstance(error, RuntimeError) and str(error).startswith("seed 5: its worker died 4 times")
+    assert isinstance(error, RuntimeError) and str(error).startswith("seed 5: its worker died 2 times")
     assert rows == {f"seed {n}": work(n) for n in range(10) if n != 5}
 
 
@@ -166,7 +177,7 @@ def test_a_scheduler_that_is_absent_or_lost_ends_with_one_line(scheduler):
     arriving = cluster.arriving(by_value(work), {str(n): (n,) for n in range(500)}, scheduler.address, patience=5)
     next(arriving)
     os.killpg(scheduler.processes[0].pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"lost|no worker"):
+    with pytest.raises(RuntimeError, match=r"the Dask scheduler .*; \d+ of 500 tasks are open"):
         list(arriving)
 
 
