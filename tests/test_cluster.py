@@ -40,8 +40,11 @@ class Cluster:
     def _start(self, *command):
         with open(self.folder / f"{len(self.processes)}.log", "w", encoding="utf-8") as log:
             command = [sys.executable, "-m", "distributed.cli.dask_" + command[0], *command[1:]]
-            fewer = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}  # a restart takes seconds
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=fewer)
+            given = os.environ | {
+                "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",  # a restart takes seconds
+                "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "120s",  # should pytest itself be killed
+            }
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=given)
         self.processes.append(process)
         return process
 
