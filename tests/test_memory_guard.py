@@ -37,7 +37,7 @@ def peak(work):
     """Growth of the resident memory while `work` runs, in bytes."""
     gc.collect()
     libc = ctypes.CDLL(None)
-    # Arrays go back to the system when freed, as those of a run near 8 GiB do; small ones would leave holes in the heap.
+    # Freed arrays leave the heap, as those of a run near 8 GiB do; small ones leave holes in it.
     libc.mallopt(M_MMAP_THRESHOLD, 2**16)
     libc.malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
