@@ -219,6 +219,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
     parser.add_argument("--notebooks", type=Path, default=NOTEBOOKS, help="folder of executed notebooks")
     args = parser.parse_args(argv)
+    sys.stdout.reconfigure(errors="backslashreplace")  # in the C locale a reason with an accent must not end the table
     rows, (found, problems) = table(args.notebooks), collect(args.notebooks)
     if args.json:
         print(json.dumps(rows, indent=1))
