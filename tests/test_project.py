@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE_OF = {"scikit-learn": "sklearn", "PyYAML": "yaml"}  # where a package's module has another name
-# Imported within functions that only notebooks call, in the book's environment, or sweeps on a cluster, with that extra.
+# Imported within functions that only notebooks call, in the book's environment, or sweeps on a cluster (an extra).
 LATE = {"IPython", "myst_nb", "cloudpickle", "distributed"}
 
 
