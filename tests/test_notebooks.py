@@ -148,15 +148,18 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from traitlets.config import Config
 from xorlib import claims, plots
 spec, settings = json.load(sys.stdin), hypothesis.settings
 # The property searches have their own place in the executed notebooks; 30 examples show here what a parameter does.
 hypothesis.settings = lambda max_examples, **more: settings(max_examples=min(max_examples, 30), **more)
-shell = InteractiveShell.instance()
-shell.history_manager.enabled = False
+config = Config({"HistoryManager": {"hist_file": ":memory:"}})
+shell = InteractiveShell.instance(config=config)
 digest = lambda content: hashlib.sha256(json.dumps(content).encode()).hexdigest()
 for name, values in spec["runs"].items():
     shell.reset(new_session=False)
+    shell.history_manager.input_hist_parsed[:] = [""]  # a notebook's In, which the store and the parameters read
+    shell.execution_count = 1  # it stands in what is printed
     report, lines = {}, []
     for tag, figure_name, source in spec["cells"]:
         with capture_output() as captured:
@@ -167,12 +170,12 @@ for name, values in spec["runs"].items():
         if not result.success:
             sys.exit(f"{name}: {result.error_before_exec or result.error_in_exec}")
         lines.append(captured.stdout)
+        if isinstance(result.result, claims.Verdict):
+            report[result.result.id] = digest(result.result.record)
         for output in captured.outputs:
             data = output.data
             if not any(mime.startswith("application/papermill.record") for mime in data):
                 lines.append(str(data.get("text/plain")))
-            if claims.MIME in data:
-                report[data[claims.MIME]["id"]] = digest(data[claims.MIME])
         for number in plt.get_fignums():
             figure = plt.figure(number)
             figure.set_layout_engine("none")  # finding room for labels is most of the work of drawing
