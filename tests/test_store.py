@@ -4,6 +4,7 @@ import functools
 import importlib
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -126,6 +127,21 @@ def test_only_the_parameters_that_are_read_count(monkeypatch, tmp_path):
     assert store.code_digest(reads_the_noise) != before
 
 
+place = {"store": Path("here")}
+
+
+def says_where(seed):
+    return {"value": seed, "place": str(place["store"])}
+
+
+def test_where_something_is_stored_does_not_count(monkeypatch):
+    before = store.code_digest(says_where)
+    monkeypatch.setitem(place, "store", Path("there"))
+    assert store.code_digest(says_where) == before
+    monkeypatch.setitem(place, "jobs", 1)
+    assert store.code_digest(says_where) != before
+
+
 def uses_the_library(seed):
     rng = data.streams(seed)
     return {"value": float(measure.correlations(network.fixed_second_layer(4, 5, 1.0, rng.init), np.eye(2, 5)).max())}
@@ -160,7 +176,6 @@ def edited_library(tmp_path):
     """The keys that a process sees: with the library as it is, twice, and with one constant edited in a copy."""
     import shutil
     import subprocess
-    from pathlib import Path
 
     copy = tmp_path / "copy"
     shutil.copytree(Path(store.__file__).parent, copy / "xorlib", ignore=shutil.ignore_patterns("__pycache__"))

@@ -148,7 +148,7 @@ class _Reach:
             for number, item in enumerate(items):
                 self.visit(f"{name}[{number}]", item)
             value = [str(key) for key in value] if isinstance(value, dict) else len(items)
-        self.parts[f"value {name}"] = str(joblib.hash(value))
+        self.parts[f"value {name}"] = str(joblib.hash(_without_places(value)))
 
     def function(self, f: FunctionType) -> None:
         if f.__module__ in NOT_COMPUTING or not _is_own(f.__module__, f.__code__.co_filename):
@@ -209,6 +209,13 @@ class _Reach:
         """A module that is used as a whole: all its text."""
         if _is_own(module.__name__, module) and module.__name__ not in NOT_COMPUTING:
             self.parts[f"module {module.__name__}"] = ast.unparse(_bare(ast.parse(inspect.getsource(module))))
+
+
+def _without_places(value):
+    """A value with its paths blanked: where something is stored changes no number."""
+    if isinstance(value, dict):
+        return {key: _without_places(item) for key, item in value.items()}
+    return None if isinstance(value, Path) else value
 
 
 def _is_own(module: str | None, place) -> bool:

@@ -17,12 +17,11 @@ CLUSTER = "XORLIB_DASK"  # the environment variable with the address of a Dask s
 def options(parameters) -> dict:
     """How a notebook runs its sweeps: preset "paper" on all cores, with progress and records that survive a kill.
 
-    Preset "quick" gives no option: one process, nothing stored. A scheduler named in the environment takes the
-    place of the cores.
+    Preset "quick" gives no option: one process, nothing stored.
     """
     if parameters.preset == "quick":
         return {}
-    return {"store": RECORDS / parameters.notebook, "jobs": -1, "progress": True, "cluster": os.environ.get(CLUSTER)}
+    return {"store": RECORDS / parameters.notebook, "jobs": -1, "progress": True}
 
 
 def run(experiment: Callable[..., dict], settings: list[dict], **how) -> pd.DataFrame:
@@ -55,11 +54,13 @@ def each(
     it depends on (store.code_digest): the setting, the code that the experiment reaches, the library's included,
     and the values it reads from the module or notebook around it. A restart computes only what is missing; a
     damaged record is logged and computed again. `jobs` is joblib's n_jobs, -1 for all cores, one thread each.
-    `cluster` is the address of a Dask scheduler whose workers take their place. An exception ends the sweep with a
+    `cluster` is the address of a Dask scheduler whose workers take their place, by default the one that the environment
+    names where jobs is -1. An exception ends the sweep with a
     note that names the setting, a lost worker with an error that does; what was finished stays stored, on a cluster
     also what other workers still finish.
     """
     settings = [_plain(setting) for setting in settings]
+    cluster = cluster or (os.environ.get(CLUSTER) if jobs == -1 else None)
     records = None
     if store is not None:
         origin = {"experiment": experiment.__qualname__, "code": code_digest(experiment)}
