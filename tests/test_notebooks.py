@@ -64,6 +64,8 @@ def test_outputs_hold_no_machine_facts_and_few_digits(path):
     for cell in code_cells(path):
         for output in cell.outputs:
             data = {mime: value for mime, value in output.get("data", {}).items() if not mime.startswith("image/")}
+            if claims.MIME in data:  # in the record and on the card the ledger's own bounds stand too
+                data = {claims.MIME: data[claims.MIME]["measured"]}
             text = output.get("text", "") + " ".join(map(str, data.values()))
             assert not re.search(r"/(home|work|root|tmp|Users)/|ipykernel_\d|0x[0-9a-f]{6,}", text), text[:200]
             assert not re.search(r"\b\d{2}:\d{2}:\d{2}\b|\bseconds\b|\d it/s", text), text[:200]

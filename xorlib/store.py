@@ -212,9 +212,14 @@ class _Reach:
 
 
 def _without_places(value):
-    """A value with its paths blanked: where something is stored changes no number."""
+    """A value with its paths blanked, since where something is stored changes no number, and scipy's laws as words.
+
+    A frozen law holds a random state, so its pickle differs from process to process.
+    """
     if isinstance(value, dict):
         return {key: _without_places(item) for key, item in value.items()}
+    if hasattr(value, "dist") and hasattr(value, "kwds"):
+        return f"{value.dist.name} {value.args} {value.kwds}"
     return None if isinstance(value, Path) else value
 
 
