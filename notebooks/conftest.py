@@ -20,7 +20,7 @@ plugin.IPyNbCell.compare_outputs = compare_outputs  # nbval has no hook for it, 
 
 def execute_cell_input(self, cell_input, allow_stdin=None) -> str:
     """As nbval does, but into the kernel's In, from which the store reads what code is running."""
-    return self.kc.execute(cell_input, silent=False, store_history=True, allow_stdin=allow_stdin)
+    return self.kc.execute(cell_input, store_history=True, allow_stdin=allow_stdin, stop_on_error=False)
 
 
 kernel.RunningKernel.execute_cell_input = execute_cell_input
